@@ -1,0 +1,1 @@
+"""Optimizer wrappers and their constructors."""
