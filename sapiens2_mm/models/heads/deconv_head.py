@@ -1,0 +1,102 @@
+"""Upsampling stack of the deconv head family, shared by the pose and seg heads.
+
+A head owns the two stacks as ``deconv_layers`` and ``conv_layers``, so that its
+parameters carry the official names (``deconv_layers.{0,3,..}.weight``,
+``conv_layers.{0,3,..}.{weight,bias}``)::
+
+    self.deconv_layers = make_deconv_layers(in_channels, (1024, 768), (4, 4))
+    self.conv_layers = make_conv_layers(768, (512, 512, 256), (1, 1, 1))
+
+InstanceNorm has neither parameters nor running statistics: it always uses the
+statistics of the image at hand, also at test time.
+"""
+
+from collections.abc import Sequence
+
+from torch import nn
+
+# kernel size -> (padding, output_padding) that double the size at stride 2.
+_DECONV_PADDING = {4: (1, 0), 3: (1, 1), 2: (0, 0)}
+
+
+def make_deconv_layers(
+    in_channels: int, out_channels: Sequence[int], kernel_sizes: Sequence[int]
+) -> nn.Sequential:
+    """Stages of transposed conv (x2, no bias), InstanceNorm, SiLU.
+
+    Args:
+        in_channels: channels of the map that comes in.
+        out_channels: channels after each stage; may be empty.
+        kernel_sizes: 4, 3 or 2, one per stage.
+
+    Returns:
+        (B, in_channels, h, w) -> (B, out_channels[-1], h * 2^n, w * 2^n).
+
+    Raises:
+        ValueError: if the lengths differ or a kernel size is not supported.
+    """
+    _check_lengths('deconv', out_channels, kernel_sizes)
+    layers: list[nn.Module] = []
+    for channels, kernel_size in zip(out_channels, kernel_sizes, strict=True):
+        if kernel_size not in _DECONV_PADDING:
+            raise ValueError(
+                f'deconv_kernel_sizes: expected 4, 3 or 2, got {kernel_size}'
+            )
+        padding, output_padding = _DECONV_PADDING[kernel_size]
+        layers += [
+            nn.ConvTranspose2d(
+                in_channels,
+                channels,
+                kernel_size,
+                stride=2,
+                padding=padding,
+                output_padding=output_padding,
+                bias=False,
+            ),
+            nn.InstanceNorm2d(channels),
+            nn.SiLU(inplace=True),
+        ]
+        in_channels = channels
+    return nn.Sequential(*layers)
+
+
+def make_conv_layers(
+    in_channels: int, out_channels: Sequence[int], kernel_sizes: Sequence[int]
+) -> nn.Sequential:
+    """Stages of conv (same size, bias), InstanceNorm, SiLU.
+
+    Args:
+        in_channels: channels of the map that comes in.
+        out_channels: channels after each stage; may be empty.
+        kernel_sizes: odd, one per stage.
+
+    Returns:
+        (B, in_channels, h, w) -> (B, out_channels[-1], h, w).
+
+    Raises:
+        ValueError: if the lengths differ or a kernel size is even.
+    """
+    _check_lengths('conv', out_channels, kernel_sizes)
+    layers: list[nn.Module] = []
+    for channels, kernel_size in zip(out_channels, kernel_sizes, strict=True):
+        if kernel_size % 2 == 0:
+            raise ValueError(
+                f'conv_kernel_sizes: expected odd sizes, got {kernel_size}'
+            )
+        layers += [
+            nn.Conv2d(in_channels, channels, kernel_size, padding=kernel_size // 2),
+            nn.InstanceNorm2d(channels),
+            nn.SiLU(inplace=True),
+        ]
+        in_channels = channels
+    return nn.Sequential(*layers)
+
+
+def _check_lengths(
+    kind: str, out_channels: Sequence[int], kernel_sizes: Sequence[int]
+) -> None:
+    if len(out_channels) != len(kernel_sizes):
+        raise ValueError(
+            f'{kind}_out_channels and {kind}_kernel_sizes need one entry per stage, '
+            f'got {list(out_channels)} and {list(kernel_sizes)}'
+        )
