@@ -1,1 +1,5 @@
 """Hooks."""
+
+from .visualization_hook import VisualizationHook
+
+__all__ = ['VisualizationHook']

@@ -1,0 +1,86 @@
+"""Pictures of predictions, for every task."""
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import mmcv
+from mmengine.dist import get_rank, get_world_size
+from mmengine.hooks import Hook
+from mmengine.runner import Runner
+
+from sapiens2_mm.registry import HOOKS
+
+
+@HOOKS.register_module()
+class VisualizationHook(Hook):
+    """Writes one PNG per sample while validating and testing.
+
+    It draws with the runner's own visualizer (``add_datasample``), whatever the task
+    or host. Files are named after the input image; a second sample of the same name
+    gets a number, so none is overwritten.
+
+    Args:
+        enable: draw at all; off by default, ``tools/test.py --show-dir`` turns it on.
+        interval: draw every so many batches.
+        max_images: stop after so many pictures in one pass; None for all.
+        out_dir: folder of the pictures; ``vis_image`` in the run's log folder if
+            None.
+        draw_gt: draw the annotation next to the prediction.
+    """
+
+    def __init__(
+        self,
+        enable: bool = False,
+        interval: int = 1,
+        max_images: int | None = None,
+        out_dir: str | None = None,
+        draw_gt: bool = False,
+    ) -> None:
+        self.enable = enable
+        self.interval = interval
+        self.max_images = max_images
+        self.out_dir = out_dir
+        self.draw_gt = draw_gt
+        self._names: Counter[str] = Counter()
+
+    def before_val_epoch(self, runner: Runner) -> None:
+        self._names.clear()
+
+    def before_test_epoch(self, runner: Runner) -> None:
+        self._names.clear()
+
+    def after_val_iter(
+        self, runner: Runner, batch_idx: int, data_batch: Any, outputs: Any
+    ) -> None:
+        self._draw(runner, batch_idx, outputs, f'val_{runner.iter:07d}')
+
+    def after_test_iter(
+        self, runner: Runner, batch_idx: int, data_batch: Any, outputs: Any
+    ) -> None:
+        self._draw(runner, batch_idx, outputs, 'test')
+
+    def _draw(self, runner: Runner, batch_idx: int, outputs: list, phase: str) -> None:
+        if not self.enable or batch_idx % self.interval:
+            return
+        root = Path(self.out_dir or Path(runner.log_dir) / 'vis_data' / 'vis_image')
+        for data_sample in outputs:
+            if self.max_images is not None and self._names.total() >= self.max_images:
+                return
+            image = mmcv.imread(data_sample.img_path, channel_order='rgb')
+            stem = Path(data_sample.img_path).stem
+            count = self._names[stem]
+            self._names[stem] += 1
+            name = f'{stem}_{count}' if count else stem
+            if get_world_size() > 1:  # another rank may draw a namesake
+                name += f'_rank{get_rank()}'
+            runner.visualizer.add_datasample(
+                name,
+                image,
+                data_sample=data_sample,
+                draw_gt=self.draw_gt,
+                draw_pred=True,
+                show=False,
+                out_file=str(root / phase / f'{name}.png'),
+                step=runner.iter,
+            )

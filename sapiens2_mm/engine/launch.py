@@ -1,0 +1,121 @@
+"""From command line options to a ready runner; what tools/ only parses."""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from mmengine.config import Config, ConfigDict
+from mmengine.registry import RUNNERS
+from mmengine.runner import Runner
+
+
+def load_config(
+    path: str,
+    cfg_options: dict[str, Any] | None = None,
+    work_dir: str | None = None,
+    launcher: str = 'none',
+) -> Config:
+    """Read a config for a run.
+
+    The work folder is ``work_dir``, else the config's own, else
+    ``work_dirs/<config name>``. Without a GPU, processes talk by gloo.
+
+    Raises:
+        FileNotFoundError: if ``path`` does not exist.
+    """
+    if not Path(path).is_file():
+        raise FileNotFoundError(
+            f'config {path!r} does not exist; give the path of a config file, such '
+            'as one of the folder configs/'
+        )
+    cfg = Config.fromfile(path)
+    if cfg_options:
+        cfg.merge_from_dict(cfg_options)
+    cfg.launcher = launcher
+    if work_dir is not None:
+        cfg.work_dir = work_dir
+    elif cfg.get('work_dir') is None:
+        cfg.work_dir = str(Path('work_dirs') / Path(path).stem)
+    if launcher != 'none' and not torch.cuda.is_available():
+        cfg.setdefault('env_cfg', {}).setdefault('dist_cfg', {})['backend'] = 'gloo'
+    return cfg
+
+
+def build_runner(cfg: Config) -> Runner:
+    """The runner of a config, of mmengine's or of a registered ``runner_type``."""
+    if 'runner_type' in cfg:
+        return RUNNERS.build(cfg)
+    return Runner.from_cfg(cfg)
+
+
+def use_bf16_autocast(cfg: Config) -> None:
+    """Train under bfloat16 autocast, on a GPU as on the CPU.
+
+    Raises:
+        ValueError: if the config's optimizer wrapper is of another kind.
+    """
+    wrapper = cfg.optim_wrapper
+    kind = wrapper.get('type', 'OptimWrapper')
+    ours = 'sapiens2_mm.AutocastOptimWrapper'
+    if kind not in ('OptimWrapper', 'AmpOptimWrapper', ours):
+        raise ValueError(
+            f'--amp replaces an OptimWrapper, but the config has {kind!r}; '
+            'set its precision in the config'
+        )
+    wrapper.type = ours
+    wrapper.dtype = 'bfloat16'
+    wrapper.pop('loss_scale', None)
+
+
+def resume(cfg: Config, path: str) -> None:
+    """Continue a run: ``'auto'`` is the latest checkpoint of the work folder."""
+    cfg.resume = True
+    cfg.load_from = None if path == 'auto' else path
+
+
+def scale_lr_to_batch(cfg: Config) -> None:
+    """Scale the learning rate by real batch / ``auto_scale_lr.base_batch_size``.
+
+    Raises:
+        ValueError: if the config does not say its base batch size.
+    """
+    if 'base_batch_size' not in cfg.get('auto_scale_lr', {}):
+        raise ValueError(
+            '--auto-scale-lr needs auto_scale_lr = dict(base_batch_size=...) in the '
+            'config: the total batch its learning rate was chosen for'
+        )
+    cfg.auto_scale_lr.enable = True
+
+
+def use_tta(cfg: Config) -> None:
+    """Test with the config's ``tta_model`` and ``tta_pipeline``.
+
+    Raises:
+        ValueError: if the config has none.
+    """
+    missing = [key for key in ('tta_model', 'tta_pipeline') if key not in cfg]
+    if missing:
+        raise ValueError(
+            f'--tta needs {" and ".join(missing)} in the config; test without --tta '
+            'or add them'
+        )
+    dataset = cfg.test_dataloader.dataset
+    while 'dataset' in dataset:  # wrappers such as RepeatDataset
+        dataset = dataset.dataset
+    dataset.pipeline = cfg.tta_pipeline
+    cfg.model = ConfigDict(**cfg.tta_model, module=cfg.model)
+
+
+def dump_predictions(cfg: Config, path: str) -> None:
+    """Also write all predictions to a pickle file at the end of the test."""
+    evaluators = cfg.get('test_evaluator') or []
+    if not isinstance(evaluators, list | tuple):
+        evaluators = [evaluators]
+    cfg.test_evaluator = [*evaluators, dict(type='DumpResults', out_file_path=path)]
+
+
+def draw_predictions(cfg: Config, folder: str) -> None:
+    """Write a picture of every prediction to ``folder``."""
+    cfg.setdefault('default_hooks', {})['visualization'] = dict(
+        type='sapiens2_mm.VisualizationHook', enable=True, out_dir=folder
+    )
