@@ -2,7 +2,7 @@
 
 A package such as ``sapiens2_mm.models`` keeps one table of its host classes::
 
-    HOST_CLASSES = {'Sapiens2PoseHead': ('sapiens2_mm.models.heads.pose_head', 'mmpose')}
+    HOST_CLASSES = {'PoseHead': ('sapiens2_mm.models.heads.pose_head', 'mmpose')}
     __getattr__ = host_getattr(__name__, HOST_CLASSES)
 
 Both ``from sapiens2_mm.models import Sapiens2PoseHead`` and a config's
