@@ -1,0 +1,77 @@
+"""Every config we ship: loads, builds, and is listed in its metafile."""
+
+from pathlib import Path
+
+import pytest
+import torch
+import yaml
+from mmengine.config import Config
+from mmengine.registry import DefaultScope
+
+from sapiens2_mm.registry import MODELS
+
+ROOT = Path(__file__).parent.parent / 'configs'
+CONFIGS = sorted(path for path in ROOT.glob('*/*.py') if path.parent.name != '_base_')
+FOLDERS = sorted({path.parent for path in CONFIGS})
+SCOPES = {'pose': 'mmpose', 'seg': 'mmseg'}
+# Names that mmengine or torch own; everything else carries its library's prefix.
+ROOT_TYPES = {
+    'AdamW', 'CheckpointHook', 'ConstantLR', 'CosineAnnealingLR', 'DefaultSampler',
+    'DistSamplerSeedHook', 'DumpResults', 'EMAHook', 'ExponentialMovingAverage',
+    'InfiniteSampler', 'IterTimerHook', 'LinearLR', 'LocalVisBackend', 'LoggerHook',
+    'OptimWrapper', 'ParamSchedulerHook', 'PolyLR', 'Pretrained', 'SGD',
+    'TensorboardVisBackend', 'default_collate', 'pseudo_collate',
+}  # fmt: skip
+
+
+def config_id(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def all_types(node) -> list[str]:
+    """Every value of a key ``type`` inside a config."""
+    if isinstance(node, dict):
+        found = [node['type']] if isinstance(node.get('type'), str) else []
+        return found + [t for value in node.values() for t in all_types(value)]
+    if isinstance(node, list | tuple):
+        return [t for value in node for t in all_types(value)]
+    return []
+
+
+@pytest.mark.parametrize('path', CONFIGS, ids=config_id)
+def test_types_carry_their_scope(path):
+    cfg = Config.fromfile(path)
+    bare = {t for t in all_types(cfg._cfg_dict) if '.' not in t}
+    assert bare <= ROOT_TYPES
+    expected = SCOPES.get(path.parent.name, 'sapiens2_mm')
+    assert cfg.default_scope == expected
+    assert 'custom_imports' not in cfg
+
+
+@pytest.mark.parametrize('path', CONFIGS, ids=config_id)
+def test_model_builds_in_a_foreign_scope(path, monkeypatch):
+    for host in ('mmpose', 'mmseg'):
+        pytest.importorskip(host)
+    cfg = Config.fromfile(path)
+    with (
+        DefaultScope.overwrite_default_scope('acme'),
+        torch.device('meta'),
+    ):
+        model = MODELS.build(cfg.model)
+    assert sum(p.numel() for p in model.parameters()) > 1000
+
+
+@pytest.mark.parametrize('folder', FOLDERS, ids=lambda path: path.name)
+def test_metafile_lists_the_configs_of_its_folder(folder):
+    meta = yaml.safe_load((folder / 'metafile.yml').read_text())
+    listed = {
+        Path(entry['Config']).name for entry in meta['Models'] if entry.get('Config')
+    }
+    assert listed == {path.name for path in CONFIGS if path.parent == folder}
+    assert (folder / 'README.md').is_file()
+
+
+def test_index_lists_every_metafile():
+    index = yaml.safe_load((ROOT / 'model-index.yml').read_text())
+    listed = {(ROOT.parent / entry).resolve() for entry in index['Import']}
+    assert listed == {path.resolve() for path in ROOT.glob('*/metafile.yml')}

@@ -1,0 +1,58 @@
+from types import SimpleNamespace
+
+import mmcv
+import numpy as np
+import pytest
+from mmengine.structures import BaseDataElement
+
+from sapiens2_mm.engine.hooks import VisualizationHook
+
+
+class Visualizer:
+    def add_datasample(self, name, image, data_sample, out_file, **kwargs):
+        assert image[0, 0].tolist() == [255, 0, 0]  # red arrives as RGB
+        mmcv.imwrite(image[..., ::-1], out_file)
+
+
+@pytest.fixture
+def runner(tmp_path):
+    return SimpleNamespace(
+        visualizer=Visualizer(), iter=7, log_dir=str(tmp_path / 'log')
+    )
+
+
+@pytest.fixture
+def outputs(tmp_path):
+    path = tmp_path / '人 1.png'
+    mmcv.imwrite(np.full((4, 4, 3), (0, 0, 255), np.uint8), str(path))
+    return [BaseDataElement(metainfo=dict(img_path=str(path))) for _ in range(2)]
+
+
+def written(folder):
+    return sorted(path.name for path in folder.rglob('*.png'))
+
+
+def test_draws_every_sample_under_its_own_name(tmp_path, runner, outputs):
+    hook = VisualizationHook(enable=True, out_dir=str(tmp_path / 'out'))
+    hook.before_test_epoch(runner)
+    hook.after_test_iter(runner, 0, None, outputs)
+    hook.after_test_iter(runner, 1, None, outputs)
+    names = ['人 1.png', '人 1_1.png', '人 1_2.png', '人 1_3.png']
+    assert written(tmp_path / 'out' / 'test') == sorted(names)
+
+
+def test_interval_and_max_images(tmp_path, runner, outputs):
+    hook = VisualizationHook(
+        enable=True, interval=2, max_images=3, out_dir=str(tmp_path / 'out')
+    )
+    hook.before_val_epoch(runner)
+    for batch_idx in range(4):
+        hook.after_val_iter(runner, batch_idx, None, outputs)
+    assert len(written(tmp_path / 'out' / 'val_0000007')) == 3
+
+
+def test_off_by_default_and_log_folder(tmp_path, runner, outputs):
+    VisualizationHook().after_test_iter(runner, 0, None, outputs)
+    assert not (tmp_path / 'log').exists()
+    VisualizationHook(enable=True).after_test_iter(runner, 0, None, outputs)
+    assert len(written(tmp_path / 'log')) == 2

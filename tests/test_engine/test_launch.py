@@ -1,0 +1,84 @@
+import pytest
+from mmengine.config import Config
+
+from sapiens2_mm.engine import launch
+
+
+def write(path, text='a = 1\n'):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return str(path)
+
+
+def test_missing_config_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"config '.*nothing.py' does not"):
+        launch.load_config(str(tmp_path / 'nothing.py'))
+
+
+def test_dotted_names_load_and_do_not_share_a_work_dir(tmp_path):
+    write(tmp_path / 'a.b' / 'base_0.4b.py', 'lr = 2\n')
+    first = write(tmp_path / 'a.b' / 'x_0.4b.py', "_base_ = 'base_0.4b.py'\n")
+    second = write(tmp_path / 'a.b' / 'x_0.8b.py', "_base_ = './base_0.4b.py'\n")
+    cfgs = [launch.load_config(path) for path in (first, second)]
+    assert [cfg.lr for cfg in cfgs] == [2, 2]
+    assert [cfg.work_dir for cfg in cfgs] == ['work_dirs/x_0.4b', 'work_dirs/x_0.8b']
+
+
+def test_work_dir_order_and_options(tmp_path):
+    path = write(tmp_path / 'c.py', "work_dir = 'own'\na = dict(b=1)\n")
+    assert launch.load_config(path).work_dir == 'own'
+    cfg = launch.load_config(path, {'a.b': 2}, work_dir='given')
+    assert (cfg.work_dir, cfg.a.b) == ('given', 2)
+
+
+@pytest.mark.parametrize('kind', ['OptimWrapper', 'AmpOptimWrapper'])
+def test_amp_replaces_the_wrapper(kind):
+    cfg = Config(dict(optim_wrapper=dict(type=kind, optimizer=dict(type='SGD'))))
+    launch.use_bf16_autocast(cfg)
+    assert cfg.optim_wrapper.type == 'sapiens2_mm.AutocastOptimWrapper'
+    assert cfg.optim_wrapper.optimizer.type == 'SGD'
+
+
+def test_amp_refuses_another_wrapper():
+    cfg = Config(dict(optim_wrapper=dict(type='ApexOptimWrapper')))
+    with pytest.raises(ValueError, match="the config has 'ApexOptimWrapper'"):
+        launch.use_bf16_autocast(cfg)
+
+
+def test_resume_auto_and_path():
+    cfg = Config(dict(load_from='weights.pth'))
+    launch.resume(cfg, 'auto')
+    assert (cfg.resume, cfg.load_from) == (True, None)
+    launch.resume(cfg, 'iter_3.pth')
+    assert (cfg.resume, cfg.load_from) == (True, 'iter_3.pth')
+
+
+def test_auto_scale_lr_needs_the_base_batch_size():
+    with pytest.raises(ValueError, match='base_batch_size'):
+        launch.scale_lr_to_batch(Config(dict()))
+    cfg = Config(dict(auto_scale_lr=dict(base_batch_size=48)))
+    launch.scale_lr_to_batch(cfg)
+    assert cfg.auto_scale_lr.enable
+
+
+def test_tta_wraps_the_model_and_reaches_a_wrapped_dataset():
+    inner = dict(type='D', pipeline=['plain'])
+    cfg = Config(
+        dict(
+            model=dict(type='M'),
+            tta_model=dict(type='T'),
+            tta_pipeline=['flip'],
+            test_dataloader=dict(dataset=dict(type='Repeat', dataset=inner)),
+        )
+    )
+    launch.use_tta(cfg)
+    assert cfg.model.type == 'T' and cfg.model.module.type == 'M'
+    assert cfg.test_dataloader.dataset.dataset.pipeline == ['flip']
+    with pytest.raises(ValueError, match='--tta needs tta_model and tta_pipeline'):
+        launch.use_tta(Config(dict()))
+
+
+def test_dump_keeps_the_other_metrics():
+    cfg = Config(dict(test_evaluator=dict(type='A')))
+    launch.dump_predictions(cfg, 'out.pkl')
+    assert [e.type for e in cfg.test_evaluator] == ['A', 'DumpResults']
