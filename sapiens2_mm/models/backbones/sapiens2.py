@@ -1,0 +1,323 @@
+"""The Sapiens2 vision transformer."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from mmengine.model import BaseModule
+from mmengine.utils import to_2tuple
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from sapiens2_mm.registry import MODELS
+
+from ..layers import (
+    PatchEmbed,
+    RMSNorm,
+    RotaryEmbedding,
+    TransformerBlock,
+    WindowTokenizer,
+)
+from .arch import parse_arch
+from .init import has_pretrained, init_backbone
+from .load_checks import check_state_dict
+
+OUT_TYPES = ('raw', 'cls_token', 'featmap')
+NUM_STORAGE_TOKENS = 8
+
+
+@MODELS.register_module()
+class Sapiens2(BaseModule):
+    """Vision transformer with rotary positions, grouped attention and SwiGLU.
+
+    Tokens are one class token, 8 storage tokens, then the patches row by row. Any
+    input size that is a multiple of the patch size works with any weights, because
+    positions are rotary.
+
+    Args:
+        arch: ``'sapiens2_0.1b'``, ``'sapiens2_0.4b'``, ``'sapiens2_0.8b'``,
+            ``'sapiens2_1b'``, ``'sapiens2_5b'`` (any case), or a dict of
+            ``embed_dims``, ``num_layers``, ``num_heads``, ``feedforward_channels``
+            and, for the tokenizer, ``num_tokenizer_layers`` (default 2).
+        img_size: (height, width) the model is meant for. Only checked, at build.
+        patch_size: side of a patch in pixels.
+        in_channels: image channels.
+        out_indices: block or blocks whose output is returned; negative counts from
+            the end. Outputs come in block order, one per index, repeated ones too.
+            Blocks after the last one wanted are not run.
+        out_type: ``'raw'`` all tokens (B, 1+8+h*w, C); ``'cls_token'`` (B, C);
+            ``'featmap'`` patches only, (B, C, h, w).
+        rope_dtype: precision of the rotary tables, ``'bf16'`` as released or
+            ``'fp32'``; independent of the model's dtype, see ``RotaryEmbedding``.
+        rope_shift, rope_jitter, rope_rescale: coordinate augmentation while training,
+            see ``RotaryEmbedding``; None is off.
+        frozen_stages: n > 0 freezes embedding, tokens, tokenizer and the first n
+            blocks: no gradient, evaluation mode, also after ``train()``. n equal to
+            the number of blocks freezes the final norm too. -1 and 0 freeze nothing.
+        drop_path_rate: stochastic depth of the last block, growing linearly from 0.
+        with_cp: recompute each block in the backward pass instead of storing its
+            activations.
+        use_tokenizer: pool windows of patches by ``WindowTokenizer`` first (4K).
+        window_size: side of such a window in patches.
+        init_cfg: mmengine's; with ``type='Pretrained'`` random filling is skipped.
+
+    Raises:
+        ValueError: on a value that is not listed above, or an image size that is no
+            multiple of the patch (times the window) size.
+        TypeError: on a value of the wrong type.
+
+    Source: Sapiens2 (arXiv 2604.21681) section 4 and its released backbone. Unlike it,
+        sizes that do not fit the patch are refused instead of cropped.
+    """
+
+    def __init__(
+        self,
+        arch: str | dict = 'sapiens2_0.1b',
+        img_size: int | tuple[int, int] = (1024, 768),
+        patch_size: int = 16,
+        in_channels: int = 3,
+        out_indices: int | Sequence[int] = -1,
+        out_type: str = 'raw',
+        rope_dtype: str = 'bf16',
+        rope_shift: float | None = None,
+        rope_jitter: float | None = None,
+        rope_rescale: float | None = None,
+        frozen_stages: int = -1,
+        drop_path_rate: float = 0.0,
+        with_cp: bool = False,
+        use_tokenizer: bool = False,
+        window_size: int = 4,
+        init_cfg: dict | list[dict] | None = None,
+    ) -> None:
+        super().__init__(init_cfg)
+        sizes = parse_arch(arch)
+        self.embed_dims = sizes.embed_dims
+        self.num_layers = sizes.num_layers
+        self.patch_size = patch_size
+        self.use_tokenizer = use_tokenizer
+        self.size_multiple = patch_size * (window_size if use_tokenizer else 1)
+        self.img_size = to_2tuple(img_size)
+        self._check_size('img_size', self.img_size)
+        self.out_indices = self._parse_out_indices(out_indices)
+        if out_type not in OUT_TYPES:
+            raise ValueError(
+                f'Sapiens2: out_type must be one of {list(OUT_TYPES)}, got {out_type!r}'
+            )
+        self.out_type = out_type
+        if not -1 <= frozen_stages <= self.num_layers:
+            raise ValueError(
+                f'Sapiens2: frozen_stages must be -1 to {self.num_layers} (the number '
+                f'of blocks), got {frozen_stages}'
+            )
+        self.frozen_stages = frozen_stages
+        if not 0 <= drop_path_rate < 1:
+            raise ValueError(
+                f'Sapiens2: drop_path_rate must be in [0, 1), got {drop_path_rate}'
+            )
+        self.with_cp = with_cp
+
+        self.patch_embed = PatchEmbed(in_channels, self.embed_dims, patch_size)
+        if use_tokenizer:
+            self.tokenizer = WindowTokenizer(
+                self.embed_dims,
+                sizes.num_heads,
+                sizes.num_tokenizer_layers,
+                window_size,
+            )
+        self.cls_token = nn.Parameter(torch.zeros(1, 1, self.embed_dims))
+        self.storage_tokens = nn.Parameter(
+            torch.zeros(1, NUM_STORAGE_TOKENS, self.embed_dims)
+        )
+        self.num_prefix_tokens = 1 + NUM_STORAGE_TOKENS
+        self.rope_embed = RotaryEmbedding(
+            sizes.head_dims,
+            self.num_prefix_tokens,
+            dtype=rope_dtype,
+            shift=rope_shift,
+            jitter=rope_jitter,
+            rescale=rope_rescale,
+        )
+        drop_path_rates = np.linspace(0, drop_path_rate, self.num_layers).tolist()
+        self.blocks = nn.ModuleList(
+            TransformerBlock(
+                self.embed_dims,
+                sizes.num_heads,
+                sizes.num_kv_heads(index),
+                sizes.feedforward_channels,
+                drop_path_rate=drop_path_rates[index],
+            )
+            for index in range(self.num_layers)
+        )
+        self.ln1 = RMSNorm(self.embed_dims)
+        self._freeze()
+
+    def forward(self, x: Tensor, ids_keep: Tensor | None = None) -> tuple[Tensor, ...]:
+        """Encode images.
+
+        Args:
+            x: (B, in_channels, H, W), sides multiples of ``size_multiple``.
+            ids_keep: (B, n) long, patches of each image to encode, counted row by row
+                (windows, if there is a tokenizer). The others are dropped before the
+                first block. None keeps all.
+
+        Returns:
+            One tensor per entry of ``out_indices``, shape by ``out_type``. The final
+            norm is applied to the last block's output only.
+
+        Raises:
+            ValueError: if a side does not fit the patches, ``ids_keep`` does not fit
+                the grid, or a feature map of a subset is asked for.
+        """
+        if ids_keep is not None and self.out_type == 'featmap':
+            raise ValueError(
+                "Sapiens2: a subset of tokens has no feature map; use out_type 'raw' "
+                "or 'cls_token' with ids_keep"
+            )
+        tokens, rope, grid = self.embed(x, ids_keep)
+        return tuple(self._format(y, grid) for y in self.encode(tokens, rope))
+
+    def embed(
+        self, x: Tensor, ids_keep: Tensor | None = None
+    ) -> tuple[Tensor, tuple[Tensor, Tensor], tuple[int, int]]:
+        """The part of ``forward`` before the blocks.
+
+        Returns:
+            Tokens (B, 1+8+n, C); rotary tables (1+8+n, 1, D), with ``ids_keep``
+            (B, 1+8+n, 1, D); grid (h, w) of all tokens. Tokens and tables of several
+            calls with equal n may be joined along B and encoded at once.
+        """
+        self._check_size('input size', tuple(x.shape[2:]))
+        x, grid = self.patch_embed(x)
+        if ids_keep is not None:
+            stride = self.size_multiple // self.patch_size
+            num_tokens = grid[0] * grid[1] // stride**2
+            _check_ids(ids_keep, len(x), num_tokens)
+        if self.use_tokenizer:
+            x, grid = self.tokenizer(x, grid, ids_keep)
+        elif ids_keep is not None:
+            x = x[torch.arange(len(x), device=x.device)[:, None], ids_keep]
+        prefix = torch.cat((self.cls_token, self.storage_tokens), dim=1)
+        x = torch.cat((prefix.expand(len(x), -1, -1), x), dim=1)
+        rope = self.rope_embed(grid)
+        if ids_keep is not None:
+            rows = torch.arange(self.num_prefix_tokens, device=x.device)
+            rows = torch.cat(
+                (rows.expand(len(x), -1), ids_keep + self.num_prefix_tokens), dim=1
+            )
+            rope = (rope[0][rows], rope[1][rows])
+        return x, rope, grid
+
+    def encode(self, tokens: Tensor, rope: tuple[Tensor, Tensor]) -> list[Tensor]:
+        """Run the blocks on the results of ``embed``; all tokens, one per index."""
+        outs = []
+        for index, block in enumerate(self.blocks[: self.out_indices[-1] + 1]):
+            if self.with_cp and torch.is_grad_enabled():
+                tokens = checkpoint(block, tokens, rope, use_reentrant=False)
+            else:
+                tokens = block(tokens, rope)
+            if index in self.out_indices:
+                last = index == self.num_layers - 1
+                out = self.ln1(tokens) if last else tokens
+                outs += [out] * self.out_indices.count(index)
+        return outs
+
+    def _format(self, tokens: Tensor, grid: tuple[int, int]) -> Tensor:
+        if self.out_type == 'cls_token':
+            return tokens[:, 0]
+        if self.out_type == 'featmap':
+            patches = tokens[:, self.num_prefix_tokens :].transpose(1, 2)
+            return patches.unflatten(2, grid).contiguous()
+        return tokens
+
+    def train(self, mode: bool = True) -> 'Sapiens2':
+        super().train(mode)
+        self._freeze()
+        return self
+
+    def _freeze(self) -> None:
+        if self.frozen_stages <= 0:
+            return
+        self.cls_token.requires_grad_(False)
+        self.storage_tokens.requires_grad_(False)
+        frozen = [self.patch_embed, *self.blocks[: self.frozen_stages]]
+        if self.use_tokenizer:
+            frozen.append(self.tokenizer)
+        if self.frozen_stages == self.num_layers:
+            frozen.append(self.ln1)
+        for module in frozen:
+            module.eval().requires_grad_(False)
+
+    def init_weights(self) -> None:
+        """Fill all parameters, unless ``init_cfg`` names a pretrained checkpoint."""
+        if not has_pretrained(self.init_cfg):
+            init_backbone(self)
+        super().init_weights()
+
+    def get_layer_depth(self, param_name: str, prefix: str = '') -> tuple[int, int]:
+        """Depth of a parameter for layer-wise learning rate decay.
+
+        Args:
+            param_name: full name of the parameter.
+            prefix: what comes before the names of this module, e.g. ``'backbone.'``.
+
+        Returns:
+            0 for patch embedding, tokenizer and tokens, n + 1 for block n, number of
+            blocks + 1 for the rest; and the number of depths.
+        """
+        num_depths = self.num_layers + 2
+        if param_name.startswith(prefix):
+            name = param_name[len(prefix) :]
+            if name.startswith('blocks.'):
+                return int(name.split('.')[1]) + 1, num_depths
+            if name.split('.')[0] in (
+                'patch_embed',
+                'tokenizer',
+                'cls_token',
+                'storage_tokens',
+            ):
+                return 0, num_depths
+        return num_depths - 1, num_depths
+
+    def _parse_out_indices(self, out_indices: int | Sequence[int]) -> tuple[int, ...]:
+        indices = [out_indices] if isinstance(out_indices, int) else list(out_indices)
+        if not indices:
+            raise ValueError('Sapiens2: out_indices is empty; name at least one block')
+        for index in indices:
+            if not -self.num_layers <= index < self.num_layers:
+                raise ValueError(
+                    f'Sapiens2: out_indices {out_indices} must lie in '
+                    f'[{-self.num_layers}, {self.num_layers - 1}] for '
+                    f'{self.num_layers} blocks'
+                )
+        return tuple(sorted(index % self.num_layers for index in indices))
+
+    def _check_size(self, what: str, size: tuple[int, int]) -> None:
+        if any(side < 1 or side % self.size_multiple for side in size):
+            factors = f'patch_size {self.patch_size}'
+            if self.use_tokenizer:
+                window = self.size_multiple // self.patch_size
+                factors += f' * window_size {window} = {self.size_multiple}'
+            raise ValueError(
+                f'Sapiens2: {what} {size} must be a multiple of {factors}; '
+                'pad or resize'
+            )
+
+    def _load_from_state_dict(self, state_dict: dict, prefix: str, *args) -> None:
+        check_state_dict(self, state_dict, prefix)
+        super()._load_from_state_dict(state_dict, prefix, *args)
+
+
+def _check_ids(ids_keep: Tensor, batch: int, num_tokens: int) -> None:
+    if ids_keep.dtype != torch.long or ids_keep.ndim != 2 or len(ids_keep) != batch:
+        raise ValueError(
+            f'Sapiens2: ids_keep must be a long tensor (B, n) with B = {batch}, got '
+            f'{ids_keep.dtype} {tuple(ids_keep.shape)}'
+        )
+    # On an accelerator the check would wait for the device.
+    if ids_keep.device.type == 'cpu' and ids_keep.numel():
+        low, high = int(ids_keep.min()), int(ids_keep.max())
+        if low < 0 or high >= num_tokens:
+            raise ValueError(
+                f'Sapiens2: ids_keep must lie in [0, {num_tokens - 1}] for this image '
+                f'size, got {low} to {high}'
+            )

@@ -1,0 +1,69 @@
+"""Self-attention with grouped keys and values."""
+
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from .layer_scale import LayerScale
+from .norm import RMSNorm
+from .rope import rotate
+
+
+class GroupedQueryAttention(nn.Module):
+    """Multi-head self-attention whose key/value heads may serve several queries.
+
+    Order: project, normalise q and k per head, rotate, attend, merge, project, scale.
+    Key/value head ``j`` serves the query heads ``j*r .. j*r + r-1``,
+    ``r = num_heads / num_kv_heads``.
+
+    Args:
+        embed_dims: C.
+        num_heads: query heads.
+        num_kv_heads: key/value heads; divides ``num_heads``.
+        qk_norm: normalise queries and keys over the head dimension.
+        layer_scale: learned channel scale on the output.
+    """
+
+    def __init__(
+        self,
+        embed_dims: int,
+        num_heads: int,
+        num_kv_heads: int,
+        qk_norm: bool = True,
+        layer_scale: bool = True,
+    ) -> None:
+        super().__init__()
+        self.head_dims = embed_dims // num_heads
+        self.num_heads = num_heads
+        self.num_kv_heads = num_kv_heads
+        kv_dims = num_kv_heads * self.head_dims
+        self.wq = nn.Linear(embed_dims, embed_dims)
+        self.wk = nn.Linear(embed_dims, kv_dims)
+        self.wv = nn.Linear(embed_dims, kv_dims)
+        self.q_norm = RMSNorm(self.head_dims) if qk_norm else nn.Identity()
+        self.k_norm = RMSNorm(self.head_dims) if qk_norm else nn.Identity()
+        self.proj = nn.Linear(embed_dims, embed_dims)
+        self.gamma = LayerScale(embed_dims) if layer_scale else nn.Identity()
+
+    def forward(self, x: Tensor, rope: tuple[Tensor, Tensor] | None = None) -> Tensor:
+        """Attend over all tokens of a sample.
+
+        Args:
+            x: (B, N, C).
+            rope: tables of ``RotaryEmbedding`` for the N tokens, or None.
+
+        Returns:
+            (B, N, C).
+        """
+        heads = (*x.shape[:2], -1, self.head_dims)
+        q = self.q_norm(self.wq(x).view(heads))  # (B, N, heads, D)
+        k = self.k_norm(self.wk(x).view(heads))
+        v = self.wv(x).view(heads)
+        if rope is not None:
+            q, k = rotate(q, rope), rotate(k, rope)
+        y = F.scaled_dot_product_attention(
+            q.transpose(1, 2),
+            k.transpose(1, 2),
+            v.transpose(1, 2),
+            enable_gqa=self.num_kv_heads != self.num_heads,
+        )
+        return self.gamma(self.proj(y.transpose(1, 2).flatten(2)))

@@ -1,0 +1,17 @@
+"""Root-mean-square normalisation."""
+
+from torch import nn
+
+RMS_NORM_EPS = 1e-6
+
+
+class RMSNorm(nn.RMSNorm):
+    """torch's RMSNorm over the last dimension with the epsilon of Sapiens2.
+
+    Args:
+        dims: size of the normalised dimension.
+        eps: added to the mean square under the root.
+    """
+
+    def __init__(self, dims: int, eps: float = RMS_NORM_EPS) -> None:
+        super().__init__(dims, eps=eps)

@@ -1,0 +1,89 @@
+"""Local attention that turns a window of patches into one token."""
+
+import torch
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from .block import TransformerBlock
+
+# Windows per pass. Windows are independent: this bounds memory, not results.
+_CHUNK = 1024
+
+
+class WindowTokenizer(nn.Module):
+    """Pool windows of patches by a class token that attends to them.
+
+    Each window of ``window_size x window_size`` patches gets the shared class token in
+    front and learned local positions, passes the blocks on its own, and leaves only
+    its class token. The blocks have full multi-head attention without query/key norm,
+    layer scale or rotary positions, and ``4 * embed_dims`` hidden channels.
+
+    While training with gradients each chunk of windows is activation-checkpointed.
+
+    Args:
+        embed_dims: C.
+        num_heads: attention heads.
+        num_layers: number of blocks.
+        window_size: window side in patches.
+
+    Source: Sapiens2 (arXiv 2604.21681) section 4 and its released backbone.
+    """
+
+    def __init__(
+        self, embed_dims: int, num_heads: int, num_layers: int, window_size: int
+    ) -> None:
+        super().__init__()
+        self.window_size = window_size
+        self.w_cls = nn.Parameter(torch.zeros(1, 1, embed_dims))
+        self.local_pos_embed = nn.Parameter(
+            torch.zeros(1, 1 + window_size**2, embed_dims)
+        )
+        self.blocks = nn.ModuleList(
+            TransformerBlock(
+                embed_dims,
+                num_heads,
+                num_heads,
+                4 * embed_dims,
+                qk_norm=False,
+                layer_scale=False,
+            )
+            for _ in range(num_layers)
+        )
+
+    def forward(
+        self, x: Tensor, grid: tuple[int, int], ids_keep: Tensor | None = None
+    ) -> tuple[Tensor, tuple[int, int]]:
+        """Reduce the tokens of a patch grid by ``window_size ** 2``.
+
+        Args:
+            x: (B, h*w, C) patch tokens, row by row.
+            grid: (h, w), both multiples of ``window_size``.
+            ids_keep: (B, n) indices of the windows wanted; None for all. Windows do
+                not see each other, so the others are not computed.
+
+        Returns:
+            (B, n, C) window tokens in the dtype of ``x``, and the grid of all windows
+            (h / window_size, w / window_size).
+        """
+        size = self.window_size
+        batch, _, dims = x.shape
+        h, w = grid[0] // size, grid[1] // size
+        windows = x.view(batch, h, size, w, size, dims).transpose(2, 3)
+        windows = windows.reshape(batch, h * w, size * size, dims)
+        if ids_keep is not None:
+            rows = torch.arange(batch, device=x.device)[:, None]
+            windows = windows[rows, ids_keep]  # (B, n, size*size, C)
+        chunks = windows.flatten(0, 1).split(_CHUNK)
+        if self.training and torch.is_grad_enabled():
+            tokens = [checkpoint(self._pool, c, use_reentrant=False) for c in chunks]
+        else:
+            tokens = [self._pool(chunk) for chunk in chunks]
+        return torch.cat(tokens).view(batch, -1, dims), (h, w)
+
+    def _pool(self, windows: Tensor) -> Tensor:
+        """(M, size*size, C) to (M, C)."""
+        prefix = self.w_cls.expand(len(windows), -1, -1)
+        x = torch.cat((prefix, windows), dim=1) + self.local_pos_embed
+        for block in self.blocks:
+            x = block(x)
+        return x[:, 0].to(windows.dtype)
