@@ -20,6 +20,5 @@ class SwiGLU(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         gate, up = self.w12(x).chunk(2, dim=-1)
-        if torch.is_grad_enabled():
-            return self.w3(F.silu(gate) * up)
-        return self.w3(F.silu(gate, inplace=True).mul_(up))
+        gate = F.silu(gate, inplace=not torch.is_grad_enabled())
+        return self.w3(gate * up)
