@@ -1,0 +1,65 @@
+"""Crop of one person by the unbiased (UDP) affine map."""
+
+import cv2
+import numpy as np
+from mmpose.datasets.transforms import TopdownAffine
+from mmpose.structures.bbox import get_udp_warp_matrix
+
+from sapiens2_mm.registry import TRANSFORMS
+
+
+@TRANSFORMS.register_module()
+class Sapiens2TopdownAffine(TopdownAffine):
+    """mmpose's ``TopdownAffine`` with UDP, bicubic where the crop is enlarged.
+
+    Differs from mmpose's in two points: enlarged crops are sampled bicubically, and
+    keypoints that fall outside the crop are set to (0, 0) and made invisible, so that
+    they train nothing. Without keypoints (inference) it only crops.
+
+    Args:
+        input_size: (width, height) of the crop, mmpose's order.
+
+    Source: official pose transforms.
+    """
+
+    def __init__(self, input_size: tuple[int, int]) -> None:
+        super().__init__(input_size=input_size, use_udp=True)
+
+    def transform(self, results: dict) -> dict:
+        """Needs ``img``, ``bbox_center``, ``bbox_scale``; uses ``bbox_rotation``,
+        ``keypoints`` and ``keypoints_visible`` where present.
+
+        Adds ``input_size``, ``input_center``, ``input_scale`` and, if there are
+        keypoints, ``transformed_keypoints`` (1, K, 2) in crop pixels.
+        """
+        width, height = self.input_size
+        # A half body of points in one line or spot has no extent of its own.
+        scale = self._fix_aspect_ratio(
+            np.maximum(results['bbox_scale'], 1.0), aspect_ratio=width / height
+        )
+        if len(scale) != 1:
+            raise ValueError(
+                f'{type(self).__name__}: expected one box per sample, got {len(scale)}; '
+                "set the dataset's data_mode='topdown'"
+            )
+        center = results['bbox_center'][0]
+        rotation = results['bbox_rotation'][0] if 'bbox_rotation' in results else 0.0
+        warp = get_udp_warp_matrix(center, scale[0], rotation, (width, height))
+        zoom = (np.array(self.input_size) - 1) / scale[0]
+        interpolation = cv2.INTER_LINEAR if zoom.min() < 1 else cv2.INTER_CUBIC
+        results['img'] = cv2.warpAffine(
+            results['img'], warp, (width, height), flags=interpolation
+        )
+        if results.get('keypoints') is not None:
+            keypoints = cv2.transform(results['keypoints'][..., :2], warp)
+            inside = ((keypoints >= 0) & (keypoints < self.input_size)).all(axis=-1)
+            results['transformed_keypoints'] = keypoints * inside[..., None]
+            results['keypoints_visible'] = results['keypoints_visible'] * inside
+        results['bbox_scale'] = scale
+        results['input_size'] = (width, height)
+        results['input_center'] = center
+        results['input_scale'] = scale[0]
+        return results
+
+    def __repr__(self) -> str:
+        return f'{type(self).__name__}(input_size={self.input_size})'
