@@ -1,0 +1,211 @@
+"""Top-down keypoint data in COCO-style JSON, 308 keypoints by default."""
+
+import os.path as osp
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from mmengine.config import Config
+from mmengine.fileio import exists, load
+from mmengine.logging import print_log
+from mmpose.datasets.datasets.base import BaseCocoStyleDataset
+from mmpose.datasets.datasets.utils import parse_pose_metainfo
+
+from sapiens2_mm.registry import DATASETS
+
+from .coco_keypoints import (
+    PersonAnnotation,
+    describe_faults,
+    labelled_inside,
+    read_coco_keypoints,
+)
+from .metainfo.humans308 import METAINFO
+from .metainfo.keypoint_table import check_keypoint_table, keypoint_groups
+
+
+@DATASETS.register_module()
+class Humans308Dataset(BaseCocoStyleDataset):
+    """COCO-style keypoint data, one sample per person.
+
+    Annotations hold ``keypoints`` (or, as the official evaluation files,
+    ``goliath_wholebody_kpts``): 3 x K numbers x, y, v in pixels, v > 0 labelled.
+    Ids may be any numbers or strings, the category id is free. Boxes are clipped to
+    the image. Persons that cannot be trained on (crowds, empty boxes, boxes outside
+    the image, numbers that are not finite, nothing labelled) are left out, with one
+    log line of counts. A point labelled outside the image is not trained on.
+
+    For an own keypoint set give its table as ``metainfo``: mmpose's form
+    (``dataset_name``, ``keypoint_info``, ``sigmas``; links and weights optional),
+    as a dict or as ``dict(from_file='table.py')``.
+
+    Args:
+        keypoints_key: annotation field with the keypoints; None takes
+            ``goliath_wholebody_kpts`` where present, else ``keypoints``.
+        category_names: use only annotations of these categories; None uses all.
+        **kwargs: arguments of mmpose's ``BaseCocoStyleDataset``.
+
+    Raises:
+        ValueError: for a faulty table or file, and if no person is left; the message
+            names the file and counts what was read and dropped.
+    """
+
+    METAINFO = METAINFO
+
+    def __init__(
+        self,
+        *args: Any,
+        keypoints_key: str | None = None,
+        category_names: Sequence[str] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        if isinstance(category_names, str):
+            raise TypeError(
+                f'{type(self).__name__}: category_names must be a list of names, got '
+                f'the text {category_names!r}; write [{category_names!r}]'
+            )
+        self.keypoints_key = keypoints_key
+        self.category_names = category_names
+        self._read_summary = ''
+        super().__init__(*args, **kwargs)
+
+    @classmethod
+    def _load_metainfo(cls, metainfo: dict | None = None) -> dict:
+        table = dict(cls.METAINFO if metainfo is None else metainfo)
+        path = table.get('from_file')
+        if path is not None and osp.isfile(path):
+            table = dict(Config.fromfile(path).dataset_info)
+        if 'from_file' in table:  # a file of mmpose, found by mmpose
+            return parse_pose_metainfo(table)
+        check_keypoint_table(table)
+        table.setdefault('skeleton_info', {})
+        table.setdefault('joint_weights', [1.0] * len(table['keypoint_info']))
+        parsed = parse_pose_metainfo(table)
+        parsed['keypoint_groups'] = keypoint_groups(table)
+        return parsed
+
+    def _load_annotations(self) -> tuple[list[dict], list[dict]]:
+        if not exists(self.ann_file):
+            raise FileNotFoundError(
+                f'{type(self).__name__}: annotation file {self.ann_file} does not '
+                'exist; check data_root and ann_file'
+            )
+        content = read_coco_keypoints(
+            self.ann_file,
+            self.metainfo['num_keypoints'],
+            self.keypoints_key,
+            self.category_names,
+        )
+        # What the metric needs to read the same persons from the same file.
+        self._metainfo['CLASSES'] = content.categories
+        self._metainfo['keypoints_key'] = self.keypoints_key
+        self._metainfo['category_names'] = self.category_names
+        position = {image_id: i for i, image_id in enumerate(content.images)}
+        images = [
+            {**image, 'img_id': image['id'], 'img_path': self._img_path(image)}
+            for image in content.images.values()
+        ][:: self.sample_interval]
+        kept = {image['img_id'] for image in images}
+        persons = sorted(content.persons, key=lambda p: position[p.image_id])
+        instances = [
+            self._instance(person, content.images[person.image_id])
+            for person in persons
+            if person.image_id in kept
+        ]
+        self._report(content.fault_counts(), len(content.images), len(persons))
+        return instances, images
+
+    def _report(self, faults: Counter[str], num_images: int, num_persons: int) -> None:
+        self._read_summary = f'read {num_images} images and {num_persons} annotations'
+        if faults:
+            self._read_summary += f', left out {describe_faults(faults)}'
+            print_log(
+                f'{type(self).__name__}: {self.ann_file}: {self._read_summary}',
+                logger='current',
+            )
+
+    def _img_path(self, image: dict) -> str:
+        return osp.join(self.data_prefix['img'], image['file_name'])
+
+    def _instance(self, person: PersonAnnotation, image: dict) -> dict:
+        size = image['width'], image['height']
+        return dict(
+            img_id=person.image_id,
+            img_path=self._img_path(image),
+            id=person.id,
+            category_id=person.category_id,
+            bbox=person.bbox[None],
+            bbox_score=np.ones(1, dtype=np.float32),
+            keypoints=person.keypoints[None, :, :2],
+            keypoints_visible=labelled_inside(person.keypoints, *size)[None].astype(
+                np.float32
+            ),
+            num_keypoints=person.num_labelled,
+            area=np.float32(person.area),
+            iscrowd=int(person.iscrowd),
+            segmentation=person.segmentation,
+            fault=person.fault,
+        )
+
+    @staticmethod
+    def _is_valid_instance(data_info: dict) -> bool:
+        return data_info['fault'] is None
+
+    def _load_detection_results(self) -> list[dict]:
+        if not exists(self.bbox_file):
+            raise FileNotFoundError(
+                f'{type(self).__name__}: bbox_file {self.bbox_file} does not exist'
+            )
+        _, images = self._load_annotations()
+        by_id = {image['img_id']: image for image in images}
+        detections = load(self.bbox_file, file_format='json')
+        num_keypoints = self.metainfo['num_keypoints']
+        wanted = {
+            category['id']
+            for category in self._metainfo['CLASSES']
+            if self.category_names is None or category['name'] in self.category_names
+        }
+        data_list = []
+        faults: Counter[str] = Counter()
+        for index, detection in enumerate(detections):
+            if detection['image_id'] not in by_id:
+                raise ValueError(
+                    f'{self.bbox_file}: detection {index} is of image '
+                    f'{detection["image_id"]!r}, which is not in {self.ann_file}'
+                )
+            box = np.asarray(detection['bbox'], dtype=np.float32)
+            if wanted and detection.get('category_id') not in wanted:
+                faults['of another category'] += 1
+            elif not np.isfinite(box).all() or (box[2:] <= 0).any():
+                faults['with an empty or not finite box'] += 1
+            else:
+                image = by_id[detection['image_id']]
+                data_list.append(
+                    dict(
+                        img_id=image['img_id'],
+                        img_path=image['img_path'],
+                        id=index,
+                        category_id=detection.get('category_id'),
+                        bbox=np.concatenate([box[:2], box[:2] + box[2:]])[None],
+                        bbox_score=np.float32([detection['score']]),
+                        # Stand-ins; a detection has no annotation.
+                        keypoints=np.zeros((1, num_keypoints, 2), np.float32),
+                        keypoints_visible=np.ones((1, num_keypoints), np.float32),
+                    )
+                )
+        self._read_summary += f'; read {len(detections)} detections'
+        if faults:
+            self._read_summary += f', left out {describe_faults(faults)}'
+            print_log(f'{type(self).__name__}: {self.bbox_file}: {self._read_summary}')
+        return data_list
+
+    def filter_data(self) -> list[dict]:
+        data_list = super().filter_data()
+        if not data_list:
+            dropped = len(self.data_list)
+            by_cfg = f', dropped {dropped} by filter_cfg' if dropped else ''
+            raise ValueError(
+                f'{type(self).__name__}: no person is left of '
+                f'{self.bbox_file or self.ann_file}: {self._read_summary}{by_cfg}'
+            )
+        return data_list

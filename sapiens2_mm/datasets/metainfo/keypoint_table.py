@@ -1,0 +1,58 @@
+"""Checks of a keypoint table before anything is trained or drawn with it."""
+
+from typing import Any
+
+
+def check_keypoint_table(metainfo: dict[str, Any]) -> None:
+    """Check a table in mmpose's form (``keypoint_info``, ``sigmas``, ...).
+
+    Args:
+        metainfo: raw table; ``skeleton_info`` and ``joint_weights`` may be missing.
+
+    Raises:
+        ValueError: if a part is missing, the lengths differ, a sigma is not
+            positive, a mirror partner or link end is unknown, or the mirror partner
+            of a partner is another keypoint.
+    """
+    name = metainfo.get('dataset_name')
+    missing = {'dataset_name', 'keypoint_info', 'sigmas'} - set(metainfo)
+    if missing:
+        raise ValueError(f'keypoint table {name}: {sorted(missing)} missing')
+    keypoints = list(metainfo['keypoint_info'].values())
+    num_keypoints = len(keypoints)
+    sigmas = metainfo['sigmas']
+    weights = metainfo.get('joint_weights', [1.0] * num_keypoints)
+    if not num_keypoints == len(sigmas) == len(weights):
+        raise ValueError(
+            f'keypoint table {name}: {num_keypoints} keypoints, {len(sigmas)} sigmas '
+            f'and {len(weights)} joint_weights; give one of each per keypoint'
+        )
+    if any(not sigma > 0 for sigma in sigmas):
+        raise ValueError(f'keypoint table {name}: every sigma must be > 0')
+    names = [info['name'] for info in keypoints]
+    if len(set(names)) != num_keypoints:
+        raise ValueError(f'keypoint table {name}: two keypoints share a name')
+    partner = {info['name']: info.get('swap') or info['name'] for info in keypoints}
+    for keypoint, swap in partner.items():
+        if partner.get(swap) != keypoint:
+            raise ValueError(
+                f'keypoint table {name}: {keypoint} swaps with {swap}, but {swap} '
+                f'swaps with {partner.get(swap, "nothing, it is not in the table")}; '
+                'mirror partners must name each other'
+            )
+    for link in metainfo.get('skeleton_info', {}).values():
+        unknown = set(link['link']) - set(names)
+        if unknown:
+            raise ValueError(
+                f'keypoint table {name}: the link {tuple(link["link"])} names '
+                f'{sorted(unknown)}, which are not keypoints of the table'
+            )
+
+
+def keypoint_groups(metainfo: dict[str, Any]) -> dict[str, list[int]]:
+    """Ids of each ``group`` that occurs in the table; empty if none does."""
+    groups: dict[str, list[int]] = {}
+    for index, info in metainfo['keypoint_info'].items():
+        if info.get('group'):
+            groups.setdefault(info['group'], []).append(index)
+    return groups
