@@ -35,7 +35,7 @@ def wrapper_cfg(rate=0.5, **paramwise):
 def settings_by_name(wrapper):
     return {
         name: (group['lr'], group['weight_decay'])
-        for group in wrapper.param_groups
+        for group in wrapper.optimizer.param_groups
         for name in group['param_names']
     }
 
@@ -61,7 +61,7 @@ def test_groups_are_few_and_config_is_untouched():
     cfg = wrapper_cfg()
     before = copy.deepcopy(cfg)
     wrapper = build_optim_wrapper(Model(), cfg)
-    assert len(wrapper.param_groups) == 12  # 6 depths x decayed or not
+    assert len(wrapper.optimizer.param_groups) == 12  # 6 depths x decayed or not
     assert cfg == before
 
 
@@ -82,7 +82,7 @@ def test_frozen_parameters_are_left_out_and_stay_bit_equal(frozen_stages):
     torch.manual_seed(0)
     model = Model(frozen_stages=frozen_stages)
     wrapper = build_optim_wrapper(model, wrapper_cfg())
-    trained = {name for g in wrapper.param_groups for name in g['param_names']}
+    trained = {name for g in wrapper.optimizer.param_groups for name in g['param_names']}
     assert trained == {n for n, p in model.named_parameters() if p.requires_grad}
     model.train()
     before = copy.deepcopy(model.state_dict())
