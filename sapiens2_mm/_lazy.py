@@ -17,7 +17,12 @@ from typing import Any
 from mmengine.registry import Registry
 
 # What a user installs to get a host: host package -> extra of sapiens2_mm.
-_EXTRAS = {'mmpose': 'pose', 'mmseg': 'seg', 'mmpretrain': 'pretrain'}
+_EXTRAS = {
+    'mmpose': 'pose',
+    'mmseg': 'seg',
+    'mmpretrain': 'pretrain',
+    'pycocotools': 'pose',
+}
 
 
 def load_host_class(name: str, module: str, host: str) -> type:

@@ -196,7 +196,10 @@ class Humans308Dataset(BaseCocoStyleDataset):
         self._read_summary += f'; read {len(detections)} detections'
         if faults:
             self._read_summary += f', left out {describe_faults(faults)}'
-            print_log(f'{type(self).__name__}: {self.bbox_file}: {self._read_summary}')
+            print_log(
+                f'{type(self).__name__}: {self.bbox_file}: {self._read_summary}',
+                logger='current',
+            )
         return data_list
 
     def filter_data(self) -> list[dict]:

@@ -3,5 +3,7 @@
 from .._lazy import host_getattr
 
 # class -> (module, host)
-HOST_CLASSES: dict[str, tuple[str, str]] = {}
+HOST_CLASSES: dict[str, tuple[str, str]] = {
+    'KeypointOKSMetric': ('sapiens2_mm.evaluation.keypoint_oks', 'pycocotools'),
+}
 __getattr__ = host_getattr(__name__, HOST_CLASSES)

@@ -68,8 +68,8 @@ class CoarseDropout(BaseTransform):
     ) -> None:
         if not 0 < extent[0] <= extent[1] <= 1:
             raise ValueError(
-                f'CoarseDropout: extent {extent} must be two shares in (0, 1], smallest '
-                'first'
+                f'CoarseDropout: extent {extent} must be two shares in (0, 1], '
+                'smallest first'
             )
         self.prob = prob
         self.extent = extent

@@ -39,8 +39,8 @@ class Sapiens2TopdownAffine(TopdownAffine):
         )
         if len(scale) != 1:
             raise ValueError(
-                f'{type(self).__name__}: expected one box per sample, got {len(scale)}; '
-                "set the dataset's data_mode='topdown'"
+                f'{type(self).__name__}: expected one box per sample, got '
+                f"{len(scale)}; set the dataset's data_mode='topdown'"
             )
         center = results['bbox_center'][0]
         rotation = results['bbox_rotation'][0] if 'bbox_rotation' in results else 0.0

@@ -1,0 +1,264 @@
+"""Drawing of dense keypoints."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import cv2
+import mmcv
+import numpy as np
+import torch
+from mmengine.dist import master_only
+from mmengine.structures import InstanceData
+from mmpose.structures import PoseDataSample
+from mmpose.visualization import PoseLocalVisualizer
+
+from sapiens2_mm.registry import VISUALIZERS
+
+# Extent of a group of keypoints divided by the radius of its points, so that the 238
+# points of a face stay apart; other groups share one radius from the whole person.
+_RADII_PER_EXTENT = {'face': 220.0, 'left_hand': 55.0, 'right_hand': 55.0}
+_RADII_PER_PERSON = 180.0
+_RADIUS_LIMITS = (1.0, 6.0)
+_SHIFT = 4  # fractional bits of cv2's drawing coordinates
+
+
+@VISUALIZERS.register_module()
+class Sapiens2PoseVisualizer(PoseLocalVisualizer):
+    """mmpose's visualizer with sizes that suit 308 keypoints.
+
+    Boxes are drawn first, then links, then points. The radius of a point follows the
+    size of the person, for faces and hands the size of that part, within 1 to 6
+    pixels. Keypoints below the threshold of ``add_datasample`` (0.3) are left out.
+    Colours, links and groups come from the dataset; without colours all points are
+    red, without links there are only points.
+
+    Args:
+        radius: of all points, in pixels; None for the automatic size.
+        line_width: of all links, in pixels; None follows the radius.
+        keypoint_names: draw these keypoints only; None draws all.
+        **kwargs: arguments of mmpose's ``PoseLocalVisualizer``.
+
+    Raises:
+        ValueError: when the dataset is set, if the numbers of colours and of keypoints
+            or links differ, or a name is not in the table.
+    """
+
+    def __init__(
+        self,
+        *args: Any,
+        radius: float | None = None,
+        line_width: float | None = None,
+        keypoint_names: Sequence[str] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        self.keypoint_names = keypoint_names
+        super().__init__(*args, radius=radius, line_width=line_width, **kwargs)
+
+    @property
+    def dataset_meta(self) -> dict:
+        return self._dataset_meta
+
+    @dataset_meta.setter
+    def dataset_meta(self, meta: dict | None) -> None:
+        meta = dict(meta or {})
+        self._check(meta)
+        self._dataset_meta = meta
+        self.bbox_color = meta.get('bbox_color', self.bbox_color)
+        self.kpt_color = meta.get('keypoint_colors', self.kpt_color)
+        self.link_color = meta.get('skeleton_link_colors', self.link_color)
+        self.skeleton = meta.get('skeleton_links', self.skeleton)
+
+    def set_dataset_meta(self, dataset_meta: dict | None) -> None:
+        """Set the keypoint table; the same as assigning ``dataset_meta``."""
+        self.dataset_meta = dataset_meta
+
+    def _check(self, meta: dict) -> None:
+        for what, colors, things in (
+            ('keypoints', 'keypoint_colors', 'num_keypoints'),
+            ('links', 'skeleton_link_colors', 'num_skeleton_links'),
+        ):
+            if colors in meta and things in meta and len(meta[colors]) != meta[things]:
+                raise ValueError(
+                    f'{type(self).__name__}: {len(meta[colors])} colours for '
+                    f'{meta[things]} {what} of the table {meta.get("dataset_name")}; '
+                    'give one colour each'
+                )
+        if meta and self.keypoint_names is not None:
+            unknown = set(self.keypoint_names) - set(meta.get('keypoint_name2id', {}))
+            if unknown:
+                raise ValueError(
+                    f'{type(self).__name__}: keypoint_names {sorted(unknown)} are not '
+                    f'in the table {meta.get("dataset_name")}'
+                )
+
+    @master_only
+    def add_datasample(
+        self,
+        name: str,
+        image: np.ndarray,
+        data_sample: PoseDataSample,
+        draw_gt: bool = True,
+        draw_pred: bool = True,
+        draw_heatmap: bool = False,
+        draw_bbox: bool = True,
+        **kwargs: Any,
+    ) -> np.ndarray:
+        """Draw one image; as in mmpose, but with boxes by default.
+
+        With annotation and prediction the picture has twice the width: annotation
+        left, prediction right. Keypoints are in pixels of ``image``.
+
+        Args:
+            name: of the picture.
+            image: (H, W, 3) uint8, RGB.
+            data_sample: with ``gt_instances`` and ``pred_instances``.
+            draw_gt: draw the annotation.
+            draw_pred: draw the prediction.
+            draw_heatmap: add the heatmaps below, if the sample has them.
+            draw_bbox: draw the boxes.
+            **kwargs: ``kpt_thr``, ``show_kpt_idx``, ``show``, ``wait_time``,
+                ``out_file``, ``step`` of mmpose's method.
+
+        Returns:
+            The picture, RGB uint8.
+        """
+        return super().add_datasample(
+            name,
+            image,
+            data_sample,
+            draw_gt=draw_gt,
+            draw_pred=draw_pred,
+            draw_heatmap=draw_heatmap,
+            draw_bbox=draw_bbox,
+            **kwargs,
+        )
+
+    def _draw_instances_bbox(
+        self, image: np.ndarray, instances: InstanceData
+    ) -> np.ndarray:
+        boxes = _to_numpy(instances.get('bboxes', np.zeros((0, 4))))
+        width = max(1, round(max(image.shape[:2]) / 500))
+        for box in boxes[np.isfinite(boxes).all(axis=1)]:
+            start, end = box.round().astype(int).reshape(2, 2).tolist()
+            cv2.rectangle(image, start, end, _rgb(self.bbox_color), width, cv2.LINE_AA)
+        return image
+
+    def _draw_instances_kpts(
+        self,
+        image: np.ndarray,
+        instances: InstanceData,
+        kpt_thr: float = 0.3,
+        show_kpt_idx: bool = False,
+        skeleton_style: str = 'mmpose',
+    ) -> np.ndarray:
+        if skeleton_style != 'mmpose':
+            raise ValueError(
+                f'{type(self).__name__}: skeleton_style {skeleton_style!r} exists for '
+                "the COCO tables of mmpose's own visualizer only; use 'mmpose'"
+            )
+        image = np.ascontiguousarray(image)
+        if 'keypoints' not in instances:
+            return image
+        keypoints = _to_numpy(instances.keypoints)[..., :2]
+        scores = instances.get('keypoint_scores', instances.get('keypoints_visible'))
+        scores = np.ones(keypoints.shape[:2]) if scores is None else _to_numpy(scores)
+        shown = (scores >= kpt_thr) & np.isfinite(keypoints).all(axis=-1)
+        shown &= self._wanted(keypoints.shape[1])
+        for person, visible in zip(keypoints, shown, strict=True):
+            radii = self._radii(person, visible)
+            self._draw_links(image, person, visible, radii)
+            self._draw_points(image, person, visible, radii, show_kpt_idx)
+        return image
+
+    def _wanted(self, num_keypoints: int) -> np.ndarray:
+        """(K,) bool: keypoints that ``keypoint_names`` leaves in."""
+        if self.keypoint_names is None:
+            return np.ones(num_keypoints, dtype=bool)
+        ids = [self.dataset_meta['keypoint_name2id'][n] for n in self.keypoint_names]
+        return np.isin(np.arange(num_keypoints), ids)
+
+    def _radii(self, person: np.ndarray, visible: np.ndarray) -> np.ndarray:
+        """(K,) radius of each point in pixels."""
+        if self.radius is not None:
+            return np.full(len(person), float(self.radius))
+        radii = np.full(len(person), _extent(person[visible]) / _RADII_PER_PERSON)
+        for name, ids in self.dataset_meta.get('keypoint_groups', {}).items():
+            if name in _RADII_PER_EXTENT:
+                part = person[ids][visible[ids]]
+                radii[ids] = np.minimum(
+                    _extent(part) / _RADII_PER_EXTENT[name], radii[ids]
+                )
+        return radii.clip(*_RADIUS_LIMITS)
+
+    def _draw_links(
+        self,
+        image: np.ndarray,
+        person: np.ndarray,
+        visible: np.ndarray,
+        radii: np.ndarray,
+    ) -> None:
+        links = [] if self.skeleton is None else self.skeleton
+        colors = _colors(self.link_color, len(links), 'links')
+        for (start, end), color in zip(links, colors, strict=True):
+            if visible[start] and visible[end]:
+                width = self.line_width or min(radii[start], radii[end])
+                cv2.line(
+                    image,
+                    _fixed_point(person[start]),
+                    _fixed_point(person[end]),
+                    color,
+                    max(1, round(width)),
+                    cv2.LINE_AA,
+                    _SHIFT,
+                )
+
+    def _draw_points(
+        self,
+        image: np.ndarray,
+        person: np.ndarray,
+        visible: np.ndarray,
+        radii: np.ndarray,
+        show_kpt_idx: bool,
+    ) -> None:
+        colors = _colors(self.kpt_color, len(person), 'keypoints')
+        for index in np.flatnonzero(visible):
+            center = _fixed_point(person[index])
+            radius = round(radii[index] * (1 << _SHIFT))
+            cv2.circle(image, center, radius, colors[index], -1, cv2.LINE_AA, _SHIFT)
+            if show_kpt_idx:
+                place = np.rint(person[index] + radii[index]).astype(int).tolist()
+                font = cv2.FONT_HERSHEY_SIMPLEX
+                cv2.putText(image, str(index), place, font, 0.3, colors[index])
+
+
+def _extent(points: np.ndarray) -> float:
+    """Longer side of the box around (N, 2) points; 0 without points."""
+    return float(np.ptp(points, axis=0).max()) if len(points) else 0.0
+
+
+def _fixed_point(point: np.ndarray) -> tuple[int, int]:
+    # Far outside the image cv2 would overflow its 32-bit fixed-point coordinates.
+    x, y = np.rint(point.clip(-1e5, 1e5) * (1 << _SHIFT)).astype(int)
+    return int(x), int(y)
+
+
+def _rgb(color: Any) -> tuple[int, int, int]:
+    if color is None or isinstance(color, str):
+        return mmcv.color_val(color or 'red')[::-1]
+    return tuple(int(channel) for channel in color)
+
+
+def _colors(colors: Any, count: int, what: str) -> list[tuple[int, int, int]]:
+    """One colour for each of ``count`` things, from one colour or a list."""
+    if colors is None or isinstance(colors, str):
+        return [_rgb(colors)] * count
+    if len(colors) != count:
+        raise ValueError(
+            f'Sapiens2PoseVisualizer: {len(colors)} colours for {count} {what}; set '
+            'dataset_meta to the table of these keypoints'
+        )
+    return [_rgb(color) for color in colors]
+
+
+def _to_numpy(values: Any) -> np.ndarray:
+    return values.cpu().numpy() if isinstance(values, torch.Tensor) else values
