@@ -63,7 +63,10 @@ def _prepare_mmcv() -> None:
     spec = PathFinder.find_spec('mmcv')
     folders = spec.submodule_search_locations if spec else None
     if folders and PathFinder.find_spec('mmcv._ext', folders) is None:
-        sys.modules['mmcv._ext'] = _OpsStandIn('mmcv._ext')
+        stand_in = _OpsStandIn('mmcv._ext')
+        # A spec without loader is what mmengine takes as "no compiled mmcv".
+        stand_in.__spec__ = ModuleSpec('mmcv._ext', None)
+        sys.modules['mmcv._ext'] = stand_in
         _log('mmcv has no compiled operators; using a stand-in (nms by torchvision)')
 
 
