@@ -7,10 +7,11 @@ One child of every mmengine root node, scope ``sapiens2_mm``. Configs write
 
 from mmengine import registry as root
 
-from . import compat
+from . import _loader_hook, compat
 from ._lazy import LazyRegistry
 
 compat.install()
+_loader_hook.install()
 
 
 def _node(parent: root.Registry, *locations: str) -> LazyRegistry:

@@ -1,0 +1,185 @@
+"""Download checkpoints from the Hugging Face Hub and from web addresses."""
+
+import json
+import os
+import re
+import urllib.error
+from dataclasses import dataclass
+from http.client import HTTPException
+from pathlib import Path, PurePosixPath
+from urllib.parse import unquote, urlsplit
+
+import torch
+from mmengine.dist import barrier, is_main_process
+
+from .errors import CheckpointError
+
+_HUB_ADDRESS = re.compile(
+    r'hf://(?P<repo>[^/@]+/[^/@]+)(@(?P<revision>[^/]+))?(/(?P<file>.+))?'
+)
+_OFFICIAL_REPO = re.compile(r'[^/]+/sapiens2-(?P<task>[a-z]+)-(?P<size>[0-9a-z.\-]+)')
+
+
+@dataclass(frozen=True)
+class HubAddress:
+    """``hf://OWNER/REPO[@REVISION][/FILE]`` in parts."""
+
+    repo: str
+    revision: str | None = None
+    file: str | None = None
+
+    @classmethod
+    def parse(cls, address: str) -> 'HubAddress':
+        match = _HUB_ADDRESS.fullmatch(address)
+        if match is None:
+            raise CheckpointError(
+                f'{address!r} is no hub address; write '
+                'hf://OWNER/REPO[@REVISION][/FILE]'
+            )
+        return cls(match['repo'], match['revision'], match['file'])
+
+    @property
+    def official_file(self) -> str | None:
+        """The name that the publishers give to the one file of such a repository."""
+        match = _OFFICIAL_REPO.fullmatch(self.repo)
+        if match is None:
+            return None
+        size = match['size'].replace('-', '_')
+        return f'sapiens2_{size}_{match["task"]}.safetensors'
+
+
+def download_hub_file(address: str) -> Path:
+    """The local copy of an ``hf://`` address, all shards of it for an index file.
+
+    Cache, token, offline mode and progress bar are those of ``huggingface_hub``
+    (``HF_HOME``, ``HF_TOKEN``, ``HF_HUB_OFFLINE``, ...). Without a file name, the
+    official name is tried, then the only safetensors file of the repository.
+
+    Raises:
+        CheckpointError: says what the hub answered and what to do.
+    """
+    from huggingface_hub import errors
+
+    parts = HubAddress.parse(address)
+    try:
+        path = _download(parts)
+        if path.name.endswith('.index.json'):
+            folder = PurePosixPath(parts.file or '').parent
+            for shard in sorted(
+                set(json.loads(path.read_text())['weight_map'].values())
+            ):
+                _get(parts, str(folder / shard))
+        return path
+    except errors.GatedRepoError as err:
+        raise CheckpointError(
+            f'{address} is behind a licence: accept it on '
+            f'https://huggingface.co/{parts.repo} with your account, then log in by '
+            '`hf auth login` or set HF_TOKEN'
+        ) from err
+    except errors.RepositoryNotFoundError as err:
+        raise CheckpointError(
+            f'{address}: the hub shows no repository {parts.repo}. Check the name; if '
+            'it is private or its licence must be accepted, do so on its page, then '
+            'log in by `hf auth login` or set HF_TOKEN'
+        ) from err
+    except errors.RevisionNotFoundError as err:
+        raise CheckpointError(
+            f'{address}: {parts.repo} has no revision {parts.revision!r}'
+        ) from err
+    except errors.LocalEntryNotFoundError as err:
+        raise CheckpointError(
+            f'{address} is not in the local cache and the hub cannot be reached '
+            '(no connection, or HF_HUB_OFFLINE is set); download it once with a '
+            f'connection ({_first_line(err.__cause__ or err)})'
+        ) from err
+    except errors.EntryNotFoundError as err:
+        raise CheckpointError(
+            f'{address}: {parts.repo} has no file {parts.file or parts.official_file!r}'
+        ) from err
+    except OSError as err:
+        raise CheckpointError(
+            f'{address}: the download failed ({_first_line(err)}); try again, what '
+            'has arrived is kept'
+        ) from err
+
+
+def _first_line(err: BaseException) -> str:
+    return f'{type(err).__name__}: {str(err).strip().splitlines()[:1]}'
+
+
+def _download(parts: HubAddress) -> Path:
+    from huggingface_hub.errors import EntryNotFoundError, LocalEntryNotFoundError
+
+    if parts.file:
+        return _get(parts, parts.file)
+    if parts.official_file:
+        try:
+            return _get(parts, parts.official_file)
+        except LocalEntryNotFoundError:
+            raise
+        except EntryNotFoundError:
+            pass  # a mirror under other names; look what it has
+    return _get(parts, _only_weights_of(parts))
+
+
+def _only_weights_of(parts: HubAddress) -> str:
+    from huggingface_hub import HfApi
+
+    files = HfApi(endpoint=_endpoint()).list_repo_files(
+        parts.repo, revision=parts.revision
+    )
+    found = [f for f in files if f.endswith('.safetensors.index.json')]
+    found = found or [f for f in files if f.endswith('.safetensors')]
+    if len(found) != 1:
+        raise CheckpointError(
+            f'hf://{parts.repo} has {len(found)} safetensors files {found[:8]}; name '
+            'one: hf://OWNER/REPO/FILE'
+        )
+    return found[0]
+
+
+def _get(parts: HubAddress, file: str) -> Path:
+    from huggingface_hub import hf_hub_download
+
+    return Path(
+        hf_hub_download(parts.repo, file, revision=parts.revision, endpoint=_endpoint())
+    )
+
+
+def _endpoint() -> str | None:
+    return os.environ.get('HF_ENDPOINT')
+
+
+def download_url(url: str) -> Path:
+    """The local copy of a web address, kept in torch's hub folder.
+
+    A name such as ``model-0a1b2c3d.pth`` is checked against that SHA-256 prefix.
+
+    Raises:
+        CheckpointError: if the download or the check fails.
+    """
+    name = unquote(PurePosixPath(urlsplit(url).path).name)
+    if not name:
+        raise CheckpointError(f'{url} names no file')
+    path = Path(torch.hub.get_dir(), 'checkpoints', name)
+    if not path.exists() and is_main_process():
+        _download_url(url, path)
+    barrier()
+    if not path.exists():  # another machine without the folder of the main one
+        _download_url(url, path)
+    return path
+
+
+def _download_url(url: str, path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    checksum = re.search(r'-([0-9a-f]{8,})\.', path.name)
+    try:
+        torch.hub.download_url_to_file(
+            url, str(path), checksum and checksum[1], progress=os.isatty(2)
+        )
+    except urllib.error.HTTPError as err:
+        raise CheckpointError(
+            f'{url}: the server answered {err.code} {err.reason}'
+        ) from err
+    except (OSError, HTTPException, RuntimeError) as err:
+        raise CheckpointError(f'{url}: the download failed ({err}); try again') from err

@@ -1,0 +1,200 @@
+"""Read a checkpoint of any supported form into one dict."""
+
+import json
+import os
+import pickle
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from torch import Tensor
+
+from .errors import CheckpointError
+from .hub import download_hub_file, download_url
+from .unpickler import RestrictedPickle, UnsafePickleError
+
+Location = str | torch.device | Callable | dict | None
+
+# Where tools put the weights, in the order the official loader looks.
+_WRAPPERS = ('state_dict', 'model', 'teacher', 'model_state_dict', 'module')
+_SHARD_INDEX = '.safetensors.index.json'
+
+
+class _NoTrainingState(dict):
+    """``meta`` of a file without one; says so to who wants to resume from it."""
+
+    def __init__(self, source: str, entries: dict[str, str]) -> None:
+        super().__init__(entries)
+        self.source = source
+
+    def __missing__(self, key: str) -> Any:
+        raise CheckpointError(
+            f'cannot resume from {self.source}: it holds weights only, no optimizer '
+            'state, schedule or iteration; start from it by load_from instead'
+        )
+
+
+def read_checkpoint(source: str | Path, map_location: Location = 'cpu') -> dict:
+    """Read weights and, where the file has them, the rest of a training state.
+
+    Args:
+        source: a local file or folder, an ``http(s)://`` address, or
+            ``hf://OWNER/REPO[@REVISION][/FILE]``. Read are ``.safetensors``, sharded
+            safetensors by their index file, and what ``torch.save`` wrote.
+        map_location: where tensors go, as for ``torch.load``.
+
+    Returns:
+        A dict with at least ``state_dict`` and ``meta``.
+
+    Raises:
+        CheckpointError: if the file is damaged, unsafe, or without weights.
+        FileNotFoundError: if it does not exist.
+    """
+    path = fetch(source)
+    checkpoint, entries = _read_file(path, map_location)
+    return _unwrap(checkpoint, str(source), entries)
+
+
+def fetch(source: str | Path) -> Path:
+    """The local file of ``source``, downloaded if it is an address."""
+    source = str(source)
+    if source.startswith('hf://'):
+        return download_hub_file(source)
+    if source.startswith(('http://', 'https://')):
+        return download_url(source)
+    path = Path(source).expanduser()
+    if path.is_dir():
+        return _only_weights_of(path)
+    if not path.is_file():
+        raise FileNotFoundError(f'checkpoint {source} does not exist')
+    return path
+
+
+def _only_weights_of(folder: Path) -> Path:
+    found = sorted(folder.glob(f'*{_SHARD_INDEX}')) or sorted(
+        folder.glob('*.safetensors')
+    )
+    if len(found) != 1:
+        raise CheckpointError(
+            f'{folder} is a folder with {len(found)} weight files; name one file'
+        )
+    return found[0]
+
+
+def _read_file(path: Path, map_location: Location) -> tuple[Any, dict[str, str]]:
+    """Content and, for safetensors, the text entries of the header."""
+    try:
+        if path.name.endswith('.json'):
+            return _read_shards(path, map_location), {}
+        if path.suffix == '.safetensors' or _looks_like_safetensors(path):
+            return _read_safetensors(path, map_location)
+        return _read_pickle(path, map_location), {}
+    except UnsafePickleError as err:
+        raise CheckpointError(
+            f'{path} was not loaded: it asks for {err}, which no checkpoint needs and '
+            'which may run code. If you trust its author, save its weights alone '
+            '(a dict of tensors, best as .safetensors) and load that'
+        ) from err
+    except _DAMAGE as err:
+        raise CheckpointError(
+            f'cannot read {path}: damaged or no checkpoint '
+            f'({type(err).__name__}: {err}); get the file again'
+        ) from err
+
+
+# What readers raise on bytes that are not what they claim to be.
+_DAMAGE = (
+    SafetensorError,
+    pickle.UnpicklingError,
+    zipfile.BadZipFile,
+    EOFError,
+    RuntimeError,
+    TypeError,
+    AttributeError,
+    LookupError,
+    AssertionError,
+    ArithmeticError,
+    MemoryError,
+    UnicodeDecodeError,
+    json.JSONDecodeError,
+    ImportError,
+)
+
+
+def _looks_like_safetensors(path: Path) -> bool:
+    with open(path, 'rb') as file:
+        head = file.read(9)
+    size = int.from_bytes(head[:8], 'little')
+    return head[8:] == b'{' and 8 + size <= os.path.getsize(path)
+
+
+def _read_safetensors(
+    path: Path, map_location: Location
+) -> tuple[dict[str, Tensor], dict[str, str]]:
+    device = map_location if isinstance(map_location, str | torch.device) else 'cpu'
+    with safe_open(path, framework='pt', device=str(device)) as file:
+        return {key: file.get_tensor(key) for key in file.keys()}, file.metadata() or {}
+
+
+def _read_shards(path: Path, map_location: Location) -> dict[str, Tensor]:
+    index = json.loads(path.read_text(encoding='utf-8'))
+    if not isinstance(index, dict) or not isinstance(index.get('weight_map'), dict):
+        raise CheckpointError(f'{path} has no "weight_map"; it is no safetensors index')
+    tensors: dict[str, Tensor] = {}
+    for name in sorted(set(index['weight_map'].values())):
+        shard = path.parent / name
+        if Path(name).name != name:
+            raise CheckpointError(f'{path} names {name!r}, a file outside its folder')
+        if not shard.is_file():
+            raise CheckpointError(f'{path} names the file {name}, which is missing')
+        tensors.update(_read_safetensors(shard, map_location)[0])
+    lost = sorted(set(index['weight_map']) - set(tensors))
+    if lost:
+        raise CheckpointError(f'{path} lists {lost[:5]}, which no shard holds')
+    return tensors
+
+
+def _read_pickle(path: Path, map_location: Location) -> Any:
+    with open(path, 'rb') as file:
+        is_zip = file.read(4) == b'PK\x03\x04'
+    if is_zip:
+        records = torch._C.PyTorchFileReader(str(path)).get_all_records()
+        if 'constants.pkl' in records:  # torch.load would run it as TorchScript
+            raise CheckpointError(
+                f'{path} is a TorchScript program, not a checkpoint; use the weight '
+                'file of the same model'
+            )
+    return torch.load(
+        path,
+        map_location=map_location,
+        pickle_module=RestrictedPickle,
+        weights_only=False,  # the unpickler above is the stricter one for our files
+    )
+
+
+def _unwrap(checkpoint: Any, source: str, entries: dict[str, str]) -> dict:
+    if isinstance(checkpoint, dict) and isinstance(checkpoint.get('state_dict'), dict):
+        result = checkpoint
+    else:
+        result = {'state_dict': checkpoint}
+    weights = result['state_dict']
+    while isinstance(weights, dict) and not _is_flat(weights):
+        inner = [weights[k] for k in _WRAPPERS if isinstance(weights.get(k), dict)]
+        if not inner:
+            break
+        weights = inner[0]
+    if not isinstance(weights, dict) or not any(
+        isinstance(value, Tensor) for value in weights.values()
+    ):
+        raise CheckpointError(f'{source} holds no weights')
+    result['state_dict'] = weights
+    if not isinstance(result.get('meta'), dict):
+        result['meta'] = _NoTrainingState(source, entries)
+    return result
+
+
+def _is_flat(weights: dict) -> bool:
+    return any(isinstance(value, Tensor) for value in weights.values())
