@@ -1,0 +1,1 @@
+"""Segmentors; all need mmseg, see ``sapiens2_mm.models.HOST_CLASSES``."""

@@ -1,0 +1,50 @@
+"""From logits to a label map of the original size, without the large logits."""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+# Resized logits up to this many elements (64 MiB in float32) are made at once.
+_MAX_ELEMENTS = 2**24
+
+
+def resize_and_argmax(
+    logits: Tensor,
+    size: tuple[int, int],
+    align_corners: bool = False,
+    max_elements: int = _MAX_ELEMENTS,
+) -> Tensor:
+    """Most likely class per pixel after a bilinear resize of the logits.
+
+    Equal, bit for bit, to the argmax of the resized logits. A large picture is resized
+    one class after the other against a running maximum, so two float planes of the
+    picture are held instead of C.
+
+    Args:
+        logits: (C, H, W), any float type; computed in float32.
+        size: (height, width) of the result.
+        align_corners: of the resize.
+        max_elements: resized logits with at most so many elements are made at once.
+
+    Returns:
+        (height, width) int64; the lowest class wins a tie.
+    """
+    resize = logits.shape[1:] != tuple(size)
+
+    def planes(part: Tensor) -> Tensor:
+        part = part.float()
+        if resize:
+            part = F.interpolate(
+                part[None], size, mode='bilinear', align_corners=align_corners
+            )[0]
+        return part
+
+    if not resize or len(logits) * size[0] * size[1] <= max_elements:
+        return planes(logits).argmax(0)
+    best = planes(logits[:1])[0]
+    labels = torch.zeros(size, dtype=torch.int64, device=logits.device)
+    for index in range(1, len(logits)):
+        plane = planes(logits[index : index + 1])[0]
+        labels.masked_fill_(plane > best, index)
+        torch.maximum(best, plane, out=best)
+    return labels

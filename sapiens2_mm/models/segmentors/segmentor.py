@@ -1,0 +1,185 @@
+"""Encoder-decoder segmentor with lean prediction [mmseg]."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from mmengine.config import ConfigDict
+from mmengine.structures import PixelData
+from mmseg.models.segmentors import EncoderDecoder
+from mmseg.structures import SegDataSample
+from torch import Tensor
+
+from sapiens2_mm.registry import MODELS
+
+from .label_map import resize_and_argmax
+
+
+@MODELS.register_module()
+class Sapiens2Segmentor(EncoderDecoder):
+    """mmseg's ``EncoderDecoder``, without logits at the size of the picture.
+
+    Label maps equal those of ``EncoderDecoder``. Logits are only kept on request:
+    ``test_cfg=dict(return_logits=True)`` adds ``seg_logits`` (float32, original size)
+    to every result, as test-time augmentation needs it.
+
+    In slide mode, windows are averaged row by row of windows, and finished rows are
+    turned into labels at once, if the network sees the picture at its original size.
+    Any other picture is averaged as a whole, in place.
+
+    Args:
+        test_cfg: ``mode`` ``'whole'`` (default) or ``'slide'`` with ``crop_size`` and
+            ``stride``, both (height, width); ``return_logits``.
+        *args, **kwargs: arguments of ``EncoderDecoder``.
+
+    Raises:
+        ValueError: for another mode, or slide mode without sensible sizes.
+    """
+
+    def __init__(self, *args: Any, test_cfg: dict | None = None, **kwargs: Any) -> None:
+        test_cfg = ConfigDict({'mode': 'whole', **(test_cfg or {})})
+        if test_cfg['mode'] not in ('whole', 'slide'):
+            raise ValueError(
+                "Sapiens2Segmentor: test_cfg.mode must be 'whole' or 'slide', got "
+                f'{test_cfg["mode"]!r}'
+            )
+        if test_cfg['mode'] == 'slide':
+            _check_slide(test_cfg)
+        super().__init__(*args, test_cfg=test_cfg, **kwargs)
+
+    def predict(
+        self, inputs: Tensor, data_samples: list[SegDataSample] | None = None
+    ) -> list[SegDataSample]:
+        """Label maps, each of the original size of its own image.
+
+        Args:
+            inputs: (B, 3, H, W) as the data preprocessor makes them.
+            data_samples: one per image; without them the results have the size of
+                the input.
+
+        Returns:
+            The data samples with ``pred_sem_seg`` (1, h, w) int64 added.
+        """
+        if data_samples is None:
+            size = tuple(inputs.shape[2:])
+            meta = dict(ori_shape=size, img_shape=size, pad_shape=size)
+            data_samples = [SegDataSample(metainfo=meta) for _ in inputs]
+        metas = [data_sample.metainfo for data_sample in data_samples]
+        if self.test_cfg['mode'] == 'whole':
+            return self.postprocess_result(
+                self.encode_decode(inputs, metas), data_samples
+            )
+        if not self._keeps_network_size(inputs, metas):
+            return self.postprocess_result(
+                self.slide_inference(inputs, metas), data_samples
+            )
+        rows = [band.argmax(1, keepdim=True) for band in self._slide_bands(inputs)]
+        for labels, data_sample in zip(torch.cat(rows, 2), data_samples, strict=True):
+            data_sample.pred_sem_seg = PixelData(data=labels)
+        return data_samples
+
+    def postprocess_result(
+        self, seg_logits: Tensor, data_samples: list[SegDataSample]
+    ) -> list[SegDataSample]:
+        """Results from (B, C, H, W) logits at the size of the network's input."""
+        for logits, data_sample in zip(seg_logits, data_samples, strict=True):
+            meta = data_sample.metainfo
+            left, right, top, bottom = _padding(meta)
+            height, width = logits.shape[1:]
+            logits = logits[:, top : height - bottom, left : width - right]
+            if meta.get('flip'):
+                logits = logits.flip(
+                    -1 if meta['flip_direction'] == 'horizontal' else -2
+                )
+            size = tuple(meta['ori_shape'][:2])
+            if self.test_cfg.get('return_logits', False):
+                logits = F.interpolate(
+                    logits[None].float(),
+                    size,
+                    mode='bilinear',
+                    align_corners=self.align_corners,
+                )[0]
+                data_sample.seg_logits = PixelData(data=logits)
+            labels = resize_and_argmax(logits, size, self.align_corners)
+            data_sample.pred_sem_seg = PixelData(data=labels[None])
+        return data_samples
+
+    def slide_inference(self, inputs: Tensor, batch_img_metas: list[dict]) -> Tensor:
+        """Averaged window logits (B, C, H, W) at the size of the input."""
+        bands = list(self._slide_bands(inputs, whole=True))
+        return bands[0]
+
+    def _keeps_network_size(self, inputs: Tensor, metas: list[dict]) -> bool:
+        """Whether window logits become labels without any further change."""
+        return not self.test_cfg.get('return_logits', False) and all(
+            tuple(meta['ori_shape'][:2]) == tuple(inputs.shape[2:])
+            and not meta.get('flip')
+            and not any(_padding(meta))
+            for meta in metas
+        )
+
+    def _slide_bands(self, inputs: Tensor, whole: bool = False) -> Iterator[Tensor]:
+        """Average the logits of overlapping windows.
+
+        Args:
+            inputs: (B, 3, H, W).
+            whole: yield one band of all rows instead of each band once it is done.
+
+        Yields:
+            (B, C, rows, W) float32; the bands follow each other from top to bottom. A
+            band is only valid until the next one is asked for.
+        """
+        batch, _, height, width = inputs.shape
+        crop_h, crop_w = self.test_cfg['crop_size']
+        crop_h, crop_w = min(crop_h, height), min(crop_w, width)
+        stride_h, stride_w = self.test_cfg['stride']
+        tops = _window_starts(height, crop_h, stride_h)
+        rows = height if whole else crop_h
+        total = inputs.new_zeros(batch, self.out_channels, rows, width).float()
+        count = total.new_zeros(rows, width)
+        base = 0  # row of the picture at which the buffers begin
+        for top, next_top in zip(tops, [*tops[1:], height], strict=True):
+            for left in _window_starts(width, crop_w, stride_w):
+                window = inputs[:, :, top : top + crop_h, left : left + crop_w]
+                logits = self.encode_decode(window, [dict(img_shape=window.shape[2:])])
+                rows_here = slice(top - base, top - base + crop_h)
+                cols_here = slice(left, left + crop_w)
+                total[:, :, rows_here, cols_here] += logits
+                count[rows_here, cols_here] += 1
+            if whole:
+                continue
+            done = next_top - base
+            yield total[:, :, :done].div_(count[:done])
+            for buffer in (total, count):
+                kept = buffer[..., done:, :].clone()
+                buffer.zero_()
+                buffer[..., : rows - done, :] = kept
+            base = next_top
+        if whole:
+            yield total.div_(count)
+
+
+def _check_slide(test_cfg: dict) -> None:
+    if not {'crop_size', 'stride'} <= set(test_cfg):
+        raise ValueError(
+            'Sapiens2Segmentor: slide mode needs crop_size and stride (height, width) '
+            f'in test_cfg, got {test_cfg}'
+        )
+    sides = zip(test_cfg['stride'], test_cfg['crop_size'], strict=True)
+    if not all(0 < stride <= crop for stride, crop in sides):
+        raise ValueError(
+            f'Sapiens2Segmentor: stride {test_cfg["stride"]} must be positive and at '
+            f'most crop_size {test_cfg["crop_size"]}, or pixels are left out'
+        )
+
+
+def _window_starts(size: int, crop: int, stride: int) -> list[int]:
+    """First pixels of windows that cover ``size``; the last one ends at the border."""
+    number = -(-(size - crop) // stride) + 1
+    return [min(index * stride, size - crop) for index in range(number)]
+
+
+def _padding(meta: dict) -> Sequence[int]:
+    """(left, right, top, bottom) pixels that were added to the picture."""
+    return meta.get('img_padding_size', meta.get('padding_size', (0, 0, 0, 0)))
