@@ -19,7 +19,7 @@ ROOT_TYPES = {
     'AdamW', 'CheckpointHook', 'ConstantLR', 'CosineAnnealingLR', 'DefaultSampler',
     'DistSamplerSeedHook', 'DumpResults', 'EMAHook', 'ExponentialMovingAverage',
     'InfiniteSampler', 'IterTimerHook', 'LinearLR', 'LocalVisBackend', 'LoggerHook',
-    'OptimWrapper', 'ParamSchedulerHook', 'PolyLR', 'Pretrained', 'SGD',
+    'OptimWrapper', 'ParamSchedulerHook', 'PolyLR', 'Pretrained', 'RandomApply', 'SGD',
     'TensorboardVisBackend', 'default_collate', 'pseudo_collate',
 }  # fmt: skip
 

@@ -1,0 +1,52 @@
+# A model small enough to learn a handful of synthetic people on two CPU cores. It is
+# for trying the tools, not for use: it sees 32 images without augmentation.
+_base_ = [
+    '../_base_/default_runtime.py',
+    '../_base_/models/sapiens2_pose.py',
+    '../_base_/datasets/humans308_256x192.py',
+    '../_base_/schedules/layer_decay_10k.py',
+]
+default_scope = 'mmpose'
+data_root = 'data/synthetic_humans_256x192'
+model = dict(
+    backbone=dict(
+        arch=dict(
+            _delete_=True,
+            embed_dims=192,
+            num_layers=6,
+            num_heads=6,
+            feedforward_channels=512,
+        ),
+        img_size=(256, 192),
+    ),
+    head=dict(
+        in_channels=192,
+        deconv_out_channels=(128, 128),
+        conv_out_channels=(128,),
+        conv_kernel_sizes=(1,),
+        decoder=dict(input_size=(192, 256), heatmap_size=(48, 64), sigma=2),
+    ),
+)
+train_pipeline = [
+    dict(type='sapiens2_mm.LoadImage'),
+    dict(type='mmpose.GetBBoxCenterScale', padding=1.25),
+    dict(type='mmpose.RandomFlip', prob=0.5, direction='horizontal'),
+    dict(type='sapiens2_mm.Sapiens2TopdownAffine', input_size=(192, 256)),
+    dict(type='mmpose.PackPoseInputs', pack_transformed=True),
+]
+train_dataloader = dict(dataset=dict(data_root=data_root, pipeline=train_pipeline))
+val_dataloader = dict(dataset=dict(data_root=data_root))
+test_dataloader = val_dataloader
+train_cfg = dict(max_iters=600, val_interval=300)
+optim_wrapper = dict(
+    optimizer=dict(lr=1e-3),
+    paramwise_cfg=dict(layer_decay_rate=1.0),
+)
+param_scheduler = [
+    dict(type='LinearLR', start_factor=1e-3, by_epoch=False, begin=0, end=50),
+    dict(type='PolyLR', power=1.0, eta_min=0.0, by_epoch=False, begin=50, end=600),
+]
+default_hooks = dict(
+    logger=dict(interval=20),
+    checkpoint=dict(interval=300, save_best='coco/AP', rule='greater'),
+)
