@@ -33,6 +33,7 @@ class Sapiens2PoseVisualizer(PoseLocalVisualizer):
     red, without links there are only points.
 
     Args:
+        name: of the instance, as mmengine's visualizers have it.
         radius: of all points, in pixels; None for the automatic size.
         line_width: of all links, in pixels; None follows the radius.
         keypoint_names: draw these keypoints only; None draws all.
@@ -45,14 +46,15 @@ class Sapiens2PoseVisualizer(PoseLocalVisualizer):
 
     def __init__(
         self,
-        *args: Any,
+        name: str = 'visualizer',
+        *,
         radius: float | None = None,
         line_width: float | None = None,
         keypoint_names: Sequence[str] | None = None,
         **kwargs: Any,
     ) -> None:
         self.keypoint_names = keypoint_names
-        super().__init__(*args, radius=radius, line_width=line_width, **kwargs)
+        super().__init__(name, radius=radius, line_width=line_width, **kwargs)
 
     @property
     def dataset_meta(self) -> dict:
