@@ -1,0 +1,114 @@
+"""Mean squared error of keypoint heatmaps, plain and with hard keypoint mining."""
+
+from torch import Tensor, nn
+
+from sapiens2_mm.registry import MODELS
+
+
+def keypoint_mse(pred: Tensor, target: Tensor, weights: Tensor | None = None) -> Tensor:
+    """Weighted squared error, averaged over all elements.
+
+    Keypoints of weight 0 count in the denominator.
+
+    Args:
+        pred: (B, K, H, W) heatmaps; computed in float32 whatever the dtype.
+        target: (B, K, H, W) float32.
+        weights: (B, K), or None for 1 everywhere.
+
+    Returns:
+        Scalar, float32.
+
+    Raises:
+        ValueError: if the shapes do not fit together.
+    """
+    return _error_per_keypoint(pred, target, weights).mean()
+
+
+def keypoint_ohkm_mse(
+    pred: Tensor, target: Tensor, weights: Tensor | None = None, topk: int = 8
+) -> Tensor:
+    """Weighted squared error of the ``topk`` worst keypoints of each sample.
+
+    Args:
+        pred: (B, K, H, W) heatmaps; computed in float32 whatever the dtype.
+        target: (B, K, H, W) float32.
+        weights: (B, K), or None for 1 everywhere.
+        topk: number of keypoints kept per sample, at most K.
+
+    Returns:
+        Scalar, float32.
+
+    Raises:
+        ValueError: if the shapes do not fit together, or ``topk`` exceeds K.
+    """
+    error = _error_per_keypoint(pred, target, weights)
+    if topk > error.shape[1]:
+        raise ValueError(
+            f'topk {topk} exceeds the number of keypoints {error.shape[1]}; lower topk'
+        )
+    return error.topk(topk, dim=1).values.mean()
+
+
+def _error_per_keypoint(pred: Tensor, target: Tensor, weights: Tensor | None) -> Tensor:
+    """(B, K) weighted mean squared error of each heatmap."""
+    if pred.shape != target.shape or pred.ndim != 4:
+        raise ValueError(
+            'pred and target must both be (B, K, H, W), got '
+            f'{tuple(pred.shape)} and {tuple(target.shape)}'
+        )
+    if weights is not None and weights.shape != pred.shape[:2]:
+        raise ValueError(
+            f'weights must be (B, K) = {tuple(pred.shape[:2])}, '
+            f'got {tuple(weights.shape)}'
+        )
+    error = (pred - target.float()).square().mean((2, 3))
+    return error if weights is None else error * weights
+
+
+@MODELS.register_module()
+class KeypointMSELoss(nn.Module):
+    """:func:`keypoint_mse` times ``loss_weight``.
+
+    Weights apply whenever they are given; there is no switch for them.
+
+    Args:
+        loss_weight: factor of the loss; the official configs use 10.
+
+    Source: official losses/pose and configs/pose, first release.
+    """
+
+    def __init__(self, loss_weight: float = 1.0) -> None:
+        super().__init__()
+        self.loss_weight = loss_weight
+
+    def forward(
+        self, pred: Tensor, target: Tensor, weights: Tensor | None = None
+    ) -> Tensor:
+        return self.loss_weight * keypoint_mse(pred, target, weights)
+
+
+@MODELS.register_module()
+class KeypointOHKMMSELoss(nn.Module):
+    """:func:`keypoint_ohkm_mse` times ``loss_weight``.
+
+    Args:
+        topk: number of keypoints kept per sample; for 308 keypoints the official
+            code suggests 128.
+        loss_weight: factor of the loss.
+
+    Source: official losses/pose, first release; unused by the released models.
+    """
+
+    def __init__(self, topk: int = 8, loss_weight: float = 1.0) -> None:
+        super().__init__()
+        if topk < 1:
+            raise ValueError(
+                f'KeypointOHKMMSELoss: topk must be at least 1, got {topk}'
+            )
+        self.topk = topk
+        self.loss_weight = loss_weight
+
+    def forward(
+        self, pred: Tensor, target: Tensor, weights: Tensor | None = None
+    ) -> Tensor:
+        return self.loss_weight * keypoint_ohkm_mse(pred, target, weights, self.topk)
