@@ -1,6 +1,10 @@
 """Datasets and transforms. Host classes load on first use."""
 
 from .._lazy import host_getattr
+from .dense_folder_dataset import DenseFolderDataset  # noqa: F401
+from .synthetic_humans_dense_dataset import (  # noqa: F401
+    SyntheticHumansDenseDataset,
+)
 from .transforms import *  # noqa: F403
 
 # class -> (module, host)

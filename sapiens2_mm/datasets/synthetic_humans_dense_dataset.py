@@ -1,0 +1,59 @@
+"""Dense annotations of the synthetic humans."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from mmengine.dataset import BaseDataset
+
+from sapiens2_mm.registry import DATASETS
+
+
+@DATASETS.register_module()
+class SyntheticHumansDenseDataset(BaseDataset):
+    """Normals, depth, albedo and cameras of the synthetic humans, for every task.
+
+    A pixel is valid where the segmentation is not background. Albedo is stored with
+    gamma, as the reference takes it; normals and depth are 16-bit PNG.
+
+    Args:
+        data_root: folder with ``manifest.json``.
+        ann_file: ``annotations/train.json`` or ``annotations/val.json``.
+        kwargs: see mmengine's ``BaseDataset``.
+
+    Raises:
+        FileNotFoundError: if a file is missing.
+        ValueError: if the annotation file lists no image.
+    """
+
+    def __init__(self, data_root: str, ann_file: str, **kwargs) -> None:
+        super().__init__(data_root=data_root, ann_file=ann_file, **kwargs)
+
+    def load_data_list(self) -> list[dict[str, Any]]:
+        root = Path(self.data_root)
+        manifest = json.loads((root / 'manifest.json').read_text(encoding='utf-8'))
+        content = json.loads(Path(self.ann_file).read_text(encoding='utf-8'))
+        if not content['images']:
+            raise ValueError(
+                f'SyntheticHumansDenseDataset: {self.ann_file} lists no image'
+            )
+        data_list = []
+        for image in content['images']:
+            name = Path(image['file_name']).stem
+            camera = image['camera']
+            data_list.append(
+                dict(
+                    img_path=str(root / image['file_name']),
+                    mask_path=str(root / 'seg' / f'{name}.png'),
+                    normal_path=str(root / 'normal' / f'{name}.png'),
+                    depth_path=str(root / 'depth' / f'{name}.png'),
+                    albedo_path=str(root / 'albedo' / f'{name}.png'),
+                    depth_scale=manifest['depth_scale'],
+                    intrinsics=[
+                        [camera['fx'], 0, camera['cx']],
+                        [0, camera['fy'], camera['cy']],
+                        [0, 0, 1],
+                    ],
+                )
+            )
+        return data_list

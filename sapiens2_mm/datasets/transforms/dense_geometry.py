@@ -1,0 +1,160 @@
+"""Random scale, crop and flip of an image together with its maps and camera."""
+
+from typing import Any
+
+import numpy as np
+from mmcv.transforms import BaseTransform
+from mmcv.transforms.utils import cache_randomness
+
+from sapiens2_mm.registry import TRANSFORMS
+
+from .dense_maps import (
+    MAPS,
+    flipped_camera,
+    present_maps,
+    resize_linear,
+    resize_maps,
+    scaled_camera,
+    shifted_camera,
+    update_cameras,
+)
+
+
+@TRANSFORMS.register_module()
+class DenseRandomScale(BaseTransform):
+    """Resize by one random factor; the image bilinearly, maps as ``MAPS`` says.
+
+    Modified keys: ``img``, ``img_shape``, all maps, ``intrinsics``,
+    ``map_intrinsics``.
+
+    Args:
+        prob: probability to resize.
+        scale_range: smallest and largest factor.
+    """
+
+    def __init__(
+        self, prob: float = 0.3, scale_range: tuple[float, float] = (0.5, 2.0)
+    ) -> None:
+        if not 0 < scale_range[0] <= scale_range[1]:
+            raise ValueError(
+                f'DenseRandomScale: scale_range {tuple(scale_range)} must be two '
+                'positive numbers, smallest first'
+            )
+        self.prob = prob
+        self.scale_range = tuple(scale_range)
+
+    @cache_randomness
+    def _draw(self) -> float | None:
+        if np.random.rand() >= self.prob:
+            return None
+        return np.random.uniform(*self.scale_range)
+
+    def transform(self, results: dict[str, Any]) -> dict[str, Any]:
+        scale = self._draw()
+        if scale is None:
+            return results
+        height, width = results['img'].shape[:2]
+        size = (max(1, round(height * scale)), max(1, round(width * scale)))
+        results['img'] = resize_linear(results['img'], size)
+        results['img_shape'] = size
+        resize_maps(results, size)
+        # the true factors, after rounding to whole pixels
+        update_cameras(results, scaled_camera, size[1] / width, size[0] / height)
+        return results
+
+
+@TRANSFORMS.register_module()
+class DenseRandomCrop(BaseTransform):
+    """Cut out a random rectangle.
+
+    Modified keys: ``img``, ``img_shape``, all maps, ``intrinsics``,
+    ``map_intrinsics``.
+
+    Args:
+        prob: probability to crop.
+        aspect_range: smallest and largest width / height.
+        area_range: smallest and largest share of the image's area.
+        num_tries: how often to draw a rectangle that fits; then the image stays.
+    """
+
+    def __init__(
+        self,
+        prob: float = 0.3,
+        aspect_range: tuple[float, float] = (0.5, 2.0),
+        area_range: tuple[float, float] = (0.4, 1.0),
+        num_tries: int = 8,
+    ) -> None:
+        for name, (low, high) in dict(
+            aspect_range=aspect_range, area_range=area_range
+        ).items():
+            if not 0 < low <= high:
+                raise ValueError(
+                    f'DenseRandomCrop: {name} {(low, high)} must be two positive '
+                    'numbers, smallest first'
+                )
+        self.prob = prob
+        self.aspect_range = tuple(aspect_range)
+        self.area_range = tuple(area_range)
+        self.num_tries = num_tries
+
+    @cache_randomness
+    def _draw(self, height: int, width: int) -> tuple[int, int, int, int] | None:
+        if np.random.rand() >= self.prob:
+            return None
+        for _ in range(self.num_tries):
+            aspect = np.random.uniform(*self.aspect_range)
+            area = np.random.uniform(*self.area_range) * height * width
+            crop_width = round((area * aspect) ** 0.5)
+            crop_height = round((area / aspect) ** 0.5)
+            if 0 < crop_width <= width and 0 < crop_height <= height:
+                left = np.random.randint(width - crop_width + 1)
+                top = np.random.randint(height - crop_height + 1)
+                return left, top, crop_width, crop_height
+        return None
+
+    def transform(self, results: dict[str, Any]) -> dict[str, Any]:
+        box = self._draw(*results['img'].shape[:2])
+        if box is None:
+            return results
+        left, top, width, height = box
+        for name in ['img', *present_maps(results)]:
+            results[name] = results[name][top : top + height, left : left + width]
+        results['img_shape'] = (height, width)
+        update_cameras(results, shifted_camera, left, top)
+        return results
+
+
+@TRANSFORMS.register_module()
+class DenseRandomFlip(BaseTransform):
+    """Mirror left and right.
+
+    The x component of normals and points changes its sign, the principal point moves
+    to ``W - 1 - cx``, and the first row of the extrinsics is negated.
+
+    Modified keys: ``img``, all maps, ``intrinsics``, ``map_intrinsics``,
+    ``extrinsics``. Set key: ``flip``.
+
+    Args:
+        prob: probability to mirror.
+    """
+
+    def __init__(self, prob: float = 0.3) -> None:
+        self.prob = prob
+
+    @cache_randomness
+    def _draw(self) -> bool:
+        return bool(np.random.rand() < self.prob)
+
+    def transform(self, results: dict[str, Any]) -> dict[str, Any]:
+        results['flip'] = self._draw()
+        if not results['flip']:
+            return results
+        for name in ['img', *present_maps(results)]:
+            results[name] = np.ascontiguousarray(results[name][:, ::-1])
+            if name in MAPS and MAPS[name].vector:
+                results[name][..., 0] *= -1
+        update_cameras(results, flipped_camera, results['img'].shape[1])
+        if 'extrinsics' in results:
+            results['extrinsics'] = results['extrinsics'].copy()
+            results['extrinsics'][0] *= -1
+        return results

@@ -1,0 +1,137 @@
+"""Targets of dense regression, and samples that are no use for training."""
+
+from typing import Any
+
+import numpy as np
+from mmcv.transforms import BaseTransform
+
+from sapiens2_mm.registry import TRANSFORMS
+
+
+def unproject(depth: np.ndarray, intrinsics: np.ndarray) -> np.ndarray:
+    """Points in the camera frame.
+
+    Args:
+        depth: (H, W), Z at each pixel.
+        intrinsics: (3, 3), pixel centres at integers.
+
+    Returns:
+        (H, W, 3) float32 of (X, Y, Z), in the unit of ``depth``.
+    """
+    height, width = depth.shape
+    rows, cols = np.mgrid[:height, :width]
+    pixels = np.stack([cols, rows, np.ones_like(cols)], axis=-1)
+    rays = pixels @ np.linalg.inv(intrinsics).T
+    return (rays * depth[..., None]).astype(np.float32)
+
+
+@TRANSFORMS.register_module()
+class PointmapTarget(BaseTransform):
+    """Points from depth and camera, and the scale of the canonical camera.
+
+    Goes after the geometric transforms.
+
+    Required keys: ``gt_depth`` (metres), ``map_intrinsics``, ``intrinsics``.
+    Set keys: ``gt_pointmap`` (H, W, 3) in metres, by the camera of the maps;
+    ``gt_scale`` (1,): canonical focal length / fx of the network input.
+
+    Args:
+        canonical_focal: focal length of the canonical camera in pixels.
+        min_canonical_depth: drop a training sample that has a valid point nearer than
+            this in canonical space; None keeps all.
+
+    Source: Sapiens2 official repository, pointmap pipeline.
+    """
+
+    needs_annotation = True
+
+    def __init__(
+        self,
+        canonical_focal: float = 768.0,
+        min_canonical_depth: float | None = None,
+    ) -> None:
+        self.canonical_focal = canonical_focal
+        self.min_canonical_depth = min_canonical_depth
+
+    def transform(self, results: dict[str, Any]) -> dict[str, Any] | None:
+        scale = self.canonical_focal / results['intrinsics'][0, 0]
+        depth = results['gt_depth']
+        if self.min_canonical_depth is not None:
+            valid = depth[results['gt_mask']]
+            if valid.size and scale * valid.min() < self.min_canonical_depth:
+                return None
+        results['gt_pointmap'] = unproject(depth, results['map_intrinsics'])
+        results['gt_scale'] = np.array([scale], np.float32)
+        return results
+
+    def __repr__(self) -> str:
+        return (
+            f'{type(self).__name__}(canonical_focal={self.canonical_focal}, '
+            f'min_canonical_depth={self.min_canonical_depth})'
+        )
+
+
+@TRANSFORMS.register_module()
+class RelativeDepthTarget(BaseTransform):
+    """Depth relative to the valid pixels: 0 nearest, 1 farthest.
+
+    Goes after the geometric transforms. A sample without depth differences is
+    dropped.
+
+    Modified key: ``gt_depth``.
+
+    Source: Sapiens (arXiv 2408.12569), depth task.
+    """
+
+    needs_annotation = True
+
+    def transform(self, results: dict[str, Any]) -> dict[str, Any] | None:
+        depth, mask = results['gt_depth'], results['gt_mask']
+        if not mask.any():
+            return None
+        low, high = depth[mask].min(), depth[mask].max()
+        if not high > low:
+            return None
+        relative = (depth - low) / (high - low)
+        results['gt_depth'] = np.where(mask, relative, 0).astype(np.float32)
+        return results
+
+
+@TRANSFORMS.register_module()
+class FilterByMask(BaseTransform):
+    """Drop a training sample with too few or too many valid pixels.
+
+    Args:
+        min_pixels: fewest valid pixels.
+        max_share: largest share of valid pixels.
+    """
+
+    def __init__(self, min_pixels: int = 16, max_share: float = 0.96) -> None:
+        self.min_pixels = min_pixels
+        self.max_share = max_share
+
+    def transform(self, results: dict[str, Any]) -> dict[str, Any] | None:
+        mask = results['gt_mask']
+        count = np.count_nonzero(mask)
+        if count < self.min_pixels or count > self.max_share * mask.size:
+            return None
+        return results
+
+
+@TRANSFORMS.register_module()
+class FilterFlatAlbedo(BaseTransform):
+    """Drop a training sample whose albedo is of one colour.
+
+    Args:
+        min_std: a sample stays if any channel's deviation over the valid pixels
+            reaches this.
+    """
+
+    def __init__(self, min_std: float = 0.02) -> None:
+        self.min_std = min_std
+
+    def transform(self, results: dict[str, Any]) -> dict[str, Any] | None:
+        values = results['gt_albedo'][results['gt_mask']]
+        if not len(values) or (values.std(0) < self.min_std).all():
+            return None
+        return results

@@ -1,0 +1,206 @@
+"""Read the maps of dense regression."""
+
+import io
+from collections.abc import Sequence
+from typing import Any
+
+import mmengine.fileio
+import numpy as np
+from mmcv.transforms import BaseTransform
+from PIL import UnidentifiedImageError
+
+from sapiens2_mm.registry import TRANSFORMS
+
+from .dense_maps import MAPS
+
+
+@TRANSFORMS.register_module()
+class LoadDenseAnnotations(BaseTransform):
+    """Read maps, their mask and the camera of an image.
+
+    A map is a ``.png`` (8 or 16 bits), ``.npy`` or ``.npz`` file (its array of the
+    field's name, or its only array). Values by field:
+
+    * ``normal``: float (H, W, 3) in the camera frame, or a PNG of RGB
+      ``(n + 1) / 2`` of the full range, all-zero where unknown. Stored with length 1.
+    * ``depth``: float (H, W) metres along Z, or a 16-bit PNG times
+      ``results['depth_scale']`` metres.
+    * ``albedo``: float (H, W, 3) RGB in [0, 1], or a PNG of the full range.
+    * ``mask``: first channel above 0 is valid. Where a sample has no mask file,
+      everything is.
+
+    Values that are not finite, zero vectors and depths that are not positive leave
+    the mask.
+
+    Required keys: ``img``, and for each field ``<field>_path``; with camera
+    ``intrinsics`` or ``intrinsics_path`` (a text file of 3x3 numbers).
+    Set keys: ``gt_<field>`` float32, ``gt_mask`` (H, W) bool; with camera
+    ``intrinsics``, ``map_intrinsics``, ``ori_intrinsics`` (3, 3) and, if the sample has
+    ``extrinsics_path``, ``extrinsics`` (4, 4), float64.
+
+    Args:
+        fields: any of normal, depth, albedo.
+        with_camera: read the camera.
+
+    Raises:
+        ValueError: for a file that cannot be read or holds another shape than the
+            image; names the file, what it holds and what was expected.
+    """
+
+    # a pipeline for images without annotations leaves this step out
+    needs_annotation = True
+
+    def __init__(self, fields: Sequence[str], with_camera: bool = False) -> None:
+        unknown = set(fields) - {'normal', 'depth', 'albedo'}
+        if unknown:
+            raise ValueError(
+                f'LoadDenseAnnotations: unknown fields {sorted(unknown)}; '
+                'use normal, depth, albedo'
+            )
+        self.fields = tuple(fields)
+        self.with_camera = with_camera
+
+    def transform(self, results: dict[str, Any]) -> dict[str, Any]:
+        if self.with_camera:
+            self._load_camera(results)
+        mask = np.ones(results['ori_shape'], bool)
+        if results.get('mask_path') is not None:
+            values = self._read(results, 'mask')
+            mask = (values if values.ndim == 2 else values[..., 0]) > 0
+        for field in self.fields:
+            values, valid = getattr(self, f'_decode_{field}')(
+                self._read(results, field), results
+            )
+            values[~valid] = 0
+            mask = mask & valid
+            results[f'gt_{field}'] = values
+        results['gt_mask'] = mask
+        return results
+
+    def _read(self, results: dict[str, Any], field: str) -> np.ndarray:
+        key = f'{field}_path'
+        if key not in results:
+            raise KeyError(
+                f'LoadDenseAnnotations: the sample of {results.get("img_path")} has no '
+                f'{key}; give the dataset fields=[{field!r}]'
+            )
+        path = results[key]
+        values = read_array(path, field)
+        channels = MAPS[f'gt_{field}'].channels
+        expected = [results['ori_shape'] + ((channels,) if channels > 1 else ())]
+        if field == 'mask':
+            expected += [(*expected[0], n) for n in (1, 3, 4)]
+        if values.shape not in expected:
+            raise ValueError(
+                f'{path}: expected {field} of shape {expected[0]} like its image '
+                f'{results.get("img_path")}, got {values.shape}'
+            )
+        return values
+
+    @staticmethod
+    def _decode_normal(
+        values: np.ndarray, results: dict[str, Any]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        if np.issubdtype(values.dtype, np.unsignedinteger):
+            valid = values.any(2)
+            values = values.astype(np.float32) * (2 / np.iinfo(values.dtype).max) - 1
+        else:
+            values = values.astype(np.float32)
+            valid = np.isfinite(values).all(2)
+            values[~valid] = 0
+        length = np.linalg.norm(values, axis=2)
+        valid &= length > 1e-6
+        return values / np.maximum(length, 1e-6)[..., None], valid
+
+    @staticmethod
+    def _decode_depth(
+        values: np.ndarray, results: dict[str, Any]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        if np.issubdtype(values.dtype, np.integer):
+            if 'depth_scale' not in results:
+                raise ValueError(
+                    f'{results["depth_path"]}: integer depth needs depth_scale, the '
+                    'metres of one step; set it in the dataset'
+                )
+            values = values * np.float64(results['depth_scale'])
+        values = values.astype(np.float32)
+        return values, np.isfinite(values) & (values > 0)
+
+    @staticmethod
+    def _decode_albedo(
+        values: np.ndarray, results: dict[str, Any]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        if np.issubdtype(values.dtype, np.unsignedinteger):
+            values = values.astype(np.float32) / np.iinfo(values.dtype).max
+        values = values.astype(np.float32)
+        return values, np.isfinite(values).all(2)
+
+    @staticmethod
+    def _load_camera(results: dict[str, Any]) -> None:
+        for name, size in (('intrinsics', 3), ('extrinsics', 4)):
+            path = results.get(f'{name}_path')
+            if path is None:
+                continue
+            try:
+                matrix = np.loadtxt(io.StringIO(mmengine.fileio.get_text(path)))
+            except ValueError as err:
+                raise ValueError(f'cannot read {name} {path}: {err}') from err
+            if matrix.shape != (size, size):
+                raise ValueError(
+                    f'{path}: expected {name} of {size}x{size} numbers, got '
+                    f'{matrix.shape}'
+                )
+            results[name] = matrix
+        if 'intrinsics' not in results:
+            raise KeyError(
+                f'LoadDenseAnnotations: the sample of {results.get("img_path")} has no '
+                'camera; give the dataset with_camera=True'
+            )
+        intrinsics = np.asarray(results['intrinsics'], np.float64)
+        for name in ('intrinsics', 'map_intrinsics', 'ori_intrinsics'):
+            results[name] = intrinsics.copy()
+
+    def __repr__(self) -> str:
+        return (
+            f'{type(self).__name__}(fields={self.fields}, '
+            f'with_camera={self.with_camera})'
+        )
+
+
+def read_array(path: str, name: str) -> np.ndarray:
+    """Array of a ``.npy``, ``.npz`` or image file; colours in RGB order.
+
+    Args:
+        path: the file.
+        name: array to take out of an ``.npz``, unless it holds only one.
+
+    Raises:
+        FileNotFoundError: if there is no such file.
+        ValueError: if it cannot be read; names the file.
+    """
+    data = mmengine.fileio.get(path)
+    suffix = path.rsplit('.', 1)[-1].lower()
+    try:
+        if suffix not in ('npy', 'npz'):
+            return read_png(data)
+        array = np.load(io.BytesIO(data), allow_pickle=False)
+        if suffix == 'npy':
+            return array
+        key = name if name in array.files else array.files[0]
+        if len(array.files) != 1 and key != name:
+            raise ValueError(f'it holds {array.files}, expected {name!r}')
+        return array[key]
+    except (ValueError, OSError, EOFError, UnidentifiedImageError) as err:
+        raise ValueError(f'cannot read {name} {path}: {err}') from err
+
+
+def read_png(data: bytes) -> np.ndarray:
+    """Decode an image of 8 or 16 bits; (H, W) or (H, W, C), RGB order."""
+    import cv2
+
+    image = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_UNCHANGED)
+    if image is None:
+        raise ValueError('it is no image, or cut off')
+    if image.ndim == 3:
+        image = image[..., [2, 1, 0, 3][: image.shape[2]]]
+    return image
