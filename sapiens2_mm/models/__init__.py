@@ -5,10 +5,15 @@ from .backbones import *  # noqa: F403
 from .estimators import *  # noqa: F403
 from .heads import *  # noqa: F403
 from .losses import *  # noqa: F403
+from .selfsup import *  # noqa: F403
 
 # class -> (module, host)
 HOST_CLASSES = {
     'Sapiens2PoseHead': ('sapiens2_mm.models.heads.pose_head', 'mmpose'),
+    'Sapiens2Pretrain': (
+        'sapiens2_mm.models.selfsup.sapiens2_pretrain',
+        'mmpretrain',
+    ),
     'Sapiens2SegHead': ('sapiens2_mm.models.heads.seg_head', 'mmseg'),
     'Sapiens2Segmentor': ('sapiens2_mm.models.segmentors.segmentor', 'mmseg'),
     'Sapiens2SegTTAModel': ('sapiens2_mm.models.segmentors.seg_tta', 'mmseg'),

@@ -1,0 +1,111 @@
+"""Teacher logits to target distributions that do not collapse."""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+from sapiens2_mm.registry import MODELS
+
+
+class Centring(nn.Module):
+    """Base of the two ways.
+
+    ``all_reduce(tensor, op)`` with op ``'sum'`` or ``'max'`` combines a tensor over the
+    processes of a run; the default is for one process. Whoever runs several hands it
+    in by assignment.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.all_reduce: Callable[[Tensor, str], Tensor] = _one_process
+
+    def forward(self, logits: Tensor, temperature: float) -> Tensor:
+        """(V, B, K) raw teacher logits to (V, B, K) float32 probabilities."""
+        raise NotImplementedError
+
+    def update(self) -> None:
+        """Called once after each optimizer step."""
+
+
+def _one_process(x: Tensor, op: str) -> Tensor:
+    return x
+
+
+@MODELS.register_module()
+class EMACentring(Centring):
+    """Subtract a running mean of the teacher's logits before the softmax.
+
+    ``c = momentum * c + (1 - momentum) * mean(logits)``, starting at 0. ``forward``
+    uses the centre as it is and collects the logits; ``update`` moves the centre, once
+    per optimizer step, by the mean over all views, samples, accumulated batches and
+    processes since the last one.
+
+    Args:
+        num_prototypes: K.
+        momentum: weight of the old centre.
+
+    Raises:
+        ValueError: if ``momentum`` is not in [0, 1].
+
+    Source: DINO (arXiv 2104.14294); momentum from Sapiens2 (arXiv 2604.21681) A.1.1.
+    """
+
+    def __init__(self, num_prototypes: int, momentum: float = 0.9) -> None:
+        super().__init__()
+        if not 0 <= momentum <= 1:
+            raise ValueError(
+                f'EMACentring: momentum must lie in [0, 1], got {momentum}'
+            )
+        self.momentum = momentum
+        self.register_buffer('centre', torch.zeros(num_prototypes))
+        # Sum of the logits since the last update, then their number.
+        self.register_buffer(
+            'pending', torch.zeros(num_prototypes + 1), persistent=False
+        )
+
+    @torch.no_grad()
+    def forward(self, logits: Tensor, temperature: float) -> Tensor:
+        logits = logits.float()
+        if self.training:
+            self.pending[:-1] += logits.sum((0, 1))
+            self.pending[-1] += logits.shape[0] * logits.shape[1]
+        return torch.softmax((logits - self.centre) / temperature, dim=-1)
+
+    @torch.no_grad()
+    def update(self) -> None:
+        pending = self.all_reduce(self.pending, 'sum')
+        mean = pending[:-1] / pending[-1]
+        self.centre.mul_(self.momentum).add_(mean, alpha=1 - self.momentum)
+        self.pending.zero_()
+
+
+@MODELS.register_module()
+class SinkhornCentring(Centring):
+    """Make all prototypes equally used within the batch, without a running state.
+
+    All views and samples, of all processes, are balanced together.
+
+    Args:
+        num_prototypes: K.
+        num_iters: alternations of the column and row normalisation.
+
+    Source: SwAV (arXiv 2006.09882) and DINOv2 (arXiv 2304.07193).
+    """
+
+    def __init__(self, num_prototypes: int, num_iters: int = 3) -> None:
+        super().__init__()
+        self.num_prototypes = num_prototypes
+        self.num_iters = num_iters
+
+    @torch.no_grad()
+    def forward(self, logits: Tensor, temperature: float) -> Tensor:
+        x = logits.float().flatten(0, 1) / temperature  # (V*B, K)
+        # The result does not depend on the subtracted number, overflow does.
+        x = torch.exp(x - self.all_reduce(x.max(), 'max'))
+        for _ in range(self.num_iters):
+            used = self.all_reduce(x.sum(0), 'sum')
+            # A prototype that underflows for all samples stays at 0.
+            x = x / (used * self.num_prototypes).clamp(min=torch.finfo(x.dtype).tiny)
+            x = x / x.sum(1, keepdim=True)
+        return x.unflatten(0, logits.shape[:2])

@@ -1,0 +1,61 @@
+"""Teacher: a slowly moving copy of the student."""
+
+import copy
+
+import torch
+from torch import Tensor, nn
+
+
+class EMATeacher(nn.Module):
+    """Copies of the student's backbone and projection head.
+
+    Never trained, always in evaluation mode. Parameters follow the student by
+    ``teacher = momentum * teacher + (1 - momentum) * student``, buffers are copied.
+    Keep it in float32: one step moves a weight by less than bfloat16 resolves.
+
+    Args:
+        backbone: the student's.
+        head: the student's.
+        momentum: weight of the old teacher.
+
+    Raises:
+        ValueError: if ``momentum`` is not in [0, 1].
+
+    Source: Sapiens2 (arXiv 2604.21681) section 3.2 and A.1.1.
+    """
+
+    def __init__(
+        self, backbone: nn.Module, head: nn.Module, momentum: float = 0.992
+    ) -> None:
+        super().__init__()
+        if not 0 <= momentum <= 1:
+            raise ValueError(f'EMATeacher: momentum must lie in [0, 1], got {momentum}')
+        self.momentum = momentum
+        self.backbone = copy.deepcopy(backbone)
+        self.head = copy.deepcopy(head)
+        self.requires_grad_(False)
+        self.train(False)
+
+    def train(self, mode: bool = True) -> 'EMATeacher':
+        """Stay in evaluation mode whatever is asked."""
+        return super().train(False)
+
+    @torch.no_grad()
+    def forward(self, images: Tensor) -> Tensor:
+        """(B, 3, H, W) whole images to (B, K) float32 logits."""
+        tokens, rope, _ = self.backbone.embed(images)
+        return self.head(self.backbone.encode(tokens, rope)[-1][:, 0])
+
+    @torch.no_grad()
+    def follow(
+        self, backbone: nn.Module, head: nn.Module, momentum: float | None = None
+    ) -> None:
+        """Move towards the student; ``momentum`` 0 copies it."""
+        weight = 1 - (self.momentum if momentum is None else momentum)
+        for own, other in ((self.backbone, backbone), (self.head, head)):
+            # lerp leaves a weight that equals the student's, a frozen one say, as it is
+            torch._foreach_lerp_(
+                list(own.parameters()), list(other.parameters()), weight
+            )
+            for own_buffer, buffer in zip(own.buffers(), other.buffers(), strict=True):
+                own_buffer.copy_(buffer)

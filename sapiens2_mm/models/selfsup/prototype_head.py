@@ -1,0 +1,63 @@
+"""Projection of a class token to prototype logits."""
+
+import torch
+from mmengine.model import BaseModule
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch.nn.init import trunc_normal_
+
+from sapiens2_mm.registry import MODELS
+
+
+@MODELS.register_module()
+class PrototypeHead(BaseModule):
+    """Three linear layers, a unit vector, and one logit per prototype.
+
+    The unit vector and the logits are float32 also under autocast, so that the centre
+    is never subtracted from rounded numbers.
+
+    Args:
+        in_channels: C of the encoder.
+        hidden_dims: width between the linear layers.
+        bottleneck_dims: size of the unit vector.
+        num_prototypes: K, number of logits.
+        init_cfg: mmengine's.
+
+    Source: DINOv3 (arXiv 2508.10104), whose head Sapiens2 (arXiv 2604.21681) follows
+        without giving sizes; the prototypes are not weight-normalised.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        hidden_dims: int = 2048,
+        bottleneck_dims: int = 256,
+        num_prototypes: int = 65536,
+        init_cfg: dict | None = None,
+    ) -> None:
+        super().__init__(init_cfg)
+        self.num_prototypes = num_prototypes
+        self.mlp = nn.Sequential(
+            nn.Linear(in_channels, hidden_dims),
+            nn.GELU(),
+            nn.Linear(hidden_dims, hidden_dims),
+            nn.GELU(),
+            nn.Linear(hidden_dims, bottleneck_dims),
+        )
+        self.prototypes = nn.Linear(bottleneck_dims, num_prototypes, bias=False)
+
+    def init_weights(self) -> None:
+        """Matrices: truncated normal, std 0.02; biases 0."""
+        for module in self.modules():
+            if isinstance(module, nn.Linear):
+                trunc_normal_(module.weight, std=0.02)
+                if module.bias is not None:
+                    nn.init.zeros_(module.bias)
+        super().init_weights()
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(B, C) class tokens to (B, K) float32 logits."""
+        x = self.mlp(x)
+        with torch.autocast(x.device.type, enabled=False):
+            x = F.normalize(x.float(), dim=-1)
+            return F.linear(x, self.prototypes.weight.float())

@@ -1,0 +1,315 @@
+"""Pretraining of a Sapiens2 backbone."""
+
+from collections.abc import Callable
+
+import torch
+from mmpretrain.models.selfsup import BaseSelfSupervisor
+from mmpretrain.structures import DataSample
+from torch import Tensor
+
+from sapiens2_mm.registry import MODELS, TASK_UTILS
+
+from ..losses.patch_reconstruction import patch_statistics, unpatchify
+from .ema_teacher import EMATeacher
+from .masking import TokenMask
+
+
+@MODELS.register_module()
+class Sapiens2Pretrain(BaseSelfSupervisor):
+    """Masked reconstruction, self-distillation between views, and KoLeo.
+
+    Inputs are a list of views: first the global ones, all of one size, then the local
+    ones, all of one size. The student sees the visible patches of the global views and
+    the whole local views; masked tokens are dropped before its first block, and one
+    pass serves all losses. Global and local views share one batch if they have equally
+    many tokens, as with the default sizes. The teacher sees the whole global views.
+
+    Without ``head`` only the reconstruction is trained: there is no teacher, and local
+    views are not used.
+
+    ``sapiens2_mm.TeacherUpdateHook`` must call :meth:`after_step` once per optimizer
+    step; teacher, centre and the teacher's temperature move there and nowhere else.
+
+    Args:
+        backbone: config of ``Sapiens2``, last block in ``out_indices``.
+        neck: config of ``MAEDecoder``; ``in_channels`` is filled in.
+        mask_generator: config of ``BlockPatchMask``.
+        reconstruction_loss: config of ``PatchReconstructionLoss``.
+        head: config of ``PrototypeHead``; ``in_channels`` is filled in.
+        contrast_loss: config of ``ViewContrastLoss``; needed with ``head``.
+        koleo_loss: config of ``KoLeoLoss``, or None.
+        centring: config of ``EMACentring`` or ``SinkhornCentring``; needed with
+            ``head``, ``num_prototypes`` is filled in.
+        teacher_momentum: see ``EMATeacher``.
+        num_global_views: G.
+        num_local_views: number of views after the first G.
+        data_preprocessor: of mmpretrain.
+        init_cfg: mmengine's.
+
+    Raises:
+        ValueError: if a part is missing or has no use.
+
+    Source: Sapiens2 (arXiv 2604.21681) sections 3.2 and A.1.
+    """
+
+    def __init__(
+        self,
+        backbone: dict,
+        neck: dict,
+        mask_generator: dict,
+        reconstruction_loss: dict,
+        head: dict | None = None,
+        contrast_loss: dict | None = None,
+        koleo_loss: dict | None = None,
+        centring: dict | None = None,
+        teacher_momentum: float = 0.992,
+        num_global_views: int = 2,
+        num_local_views: int = 4,
+        data_preprocessor: dict | None = None,
+        init_cfg: dict | None = None,
+    ) -> None:
+        backbone = MODELS.build(backbone)
+        channels = dict(in_channels=backbone.embed_dims)
+        neck = MODELS.build(neck, default_args=channels)
+        if head is not None:
+            head = MODELS.build(head, default_args=channels)
+        # mmpretrain's own default is a bare name, which its scope alone can find.
+        data_preprocessor = {
+            'type': 'mmpretrain.SelfSupDataPreprocessor',
+            **(data_preprocessor or {}),
+        }
+        super().__init__(
+            backbone,
+            neck,
+            head,
+            data_preprocessor=MODELS.build(data_preprocessor),
+            init_cfg=init_cfg,
+        )
+        _check_parts(head, contrast_loss, koleo_loss, centring)
+        if backbone.num_layers - 1 not in backbone.out_indices:
+            raise ValueError(
+                f'Sapiens2Pretrain: out_indices {backbone.out_indices} of the backbone '
+                'must contain the last block; use -1'
+            )
+        self.num_global_views = num_global_views
+        self.num_local_views = num_local_views
+        self.mask_generator = TASK_UTILS.build(mask_generator)
+        self.reconstruction_loss = MODELS.build(reconstruction_loss)
+        self.contrast_loss = self.koleo_loss = self.centring = self.teacher = None
+        if head is not None:
+            prototypes = dict(num_prototypes=head.num_prototypes)
+            self.contrast_loss = MODELS.build(contrast_loss)
+            self.centring = MODELS.build(centring, default_args=prototypes)
+            self.teacher = EMATeacher(backbone, head, teacher_momentum)
+        if koleo_loss is not None:
+            self.koleo_loss = MODELS.build(koleo_loss)
+        # Optimizer steps done, and samples seen by this process: they decide the
+        # temperature and the masks, so a resumed run continues with the same ones.
+        self.register_buffer('iteration', torch.zeros((), dtype=torch.long))
+        self.register_buffer('num_samples', torch.zeros((), dtype=torch.long))
+        self.register_load_state_dict_pre_hook(_teacher_from_student)
+
+    def init_weights(self) -> None:
+        """Fill the student, then copy it to the teacher."""
+        super().init_weights()
+        if self.teacher is not None:
+            self.teacher.follow(self.backbone, self.head, momentum=0.0)
+
+    def share_between_processes(
+        self,
+        rank: int,
+        all_reduce: Callable[[Tensor, str], Tensor],
+        gather: Callable[[Tensor], tuple[Tensor, int]] | None = None,
+    ) -> None:
+        """Make this model one of several that train together.
+
+        Args:
+            rank: number of this process; gives it masks of its own.
+            all_reduce: see ``Centring``.
+            gather: see ``KoLeoLoss``; None keeps its neighbours within the process.
+        """
+        self.mask_generator.stream = rank
+        if self.centring is not None:
+            self.centring.all_reduce = all_reduce
+        if self.koleo_loss is not None:
+            self.koleo_loss.gather = gather
+
+    @torch.no_grad()
+    def after_step(self) -> None:
+        """Move teacher and centre; to be called once after each optimizer step."""
+        self.iteration += 1
+        if self.teacher is not None:
+            self.teacher.follow(self.backbone, self.head)
+            self.centring.update()
+
+    def loss(
+        self, inputs: list[Tensor], data_samples: list[DataSample] | None = None
+    ) -> dict[str, Tensor]:
+        """Losses of a batch.
+
+        Args:
+            inputs: one (B, 3, H, W) tensor per view.
+            data_samples: not used.
+
+        Returns:
+            Weighted losses ``loss_mae``, ``loss_contrast`` and ``loss_koleo``, and for
+            the log alone ``teacher_entropy`` (nats), ``teacher_kl_uniform`` (its
+            distance to log K) and ``cls_std`` (over the batch, mean over channels).
+
+        Raises:
+            ValueError: if the number of views or their sizes do not fit.
+        """
+        self._check_views(inputs)
+        num_globals = self.num_global_views
+        batch_size = len(inputs[0])
+        globals_ = torch.cat(inputs[:num_globals])  # (G*B, 3, H, W)
+        locals_ = None
+        if self.head is not None and self.num_local_views:
+            locals_ = torch.cat(inputs[num_globals:])
+        grid = self.token_grid(globals_)
+        mask = self.mask_generator(
+            num_globals, batch_size, grid, int(self.num_samples), globals_.device
+        )
+        if self.training:
+            self.num_samples += batch_size
+        encoded, cls_token = self.encode_views(globals_, mask, locals_)
+        pred = self.neck(encoded, mask, grid)
+        losses = dict(
+            loss_mae=self.reconstruction_loss(pred, globals_, mask.mask, grid)
+        )
+        if self.head is not None:
+            losses.update(self._contrast(globals_, cls_token, batch_size))
+        return losses
+
+    def token_grid(self, images: Tensor) -> tuple[int, int]:
+        """Rows and columns of tokens of (B, 3, H, W) images."""
+        side = self.backbone.size_multiple
+        return images.shape[2] // side, images.shape[3] // side
+
+    def encode_views(
+        self, globals_: Tensor, mask: TokenMask, locals_: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        """Run the student once on everything it sees, or twice if sizes differ.
+
+        Args:
+            globals_: (G*B, 3, H, W).
+            mask: of the global views.
+            locals_: (L*B, 3, H', W') or None.
+
+        Returns:
+            Visible patch tokens (G*B, n, C) of the global views and class tokens
+            ((G+L)*B, C) of all views, both after the final norm.
+        """
+        prefix = self.backbone.num_prefix_tokens
+        tokens, rope, _ = self.backbone.embed(globals_, mask.ids_keep)
+        if locals_ is None:
+            tokens = self.backbone.encode(tokens, rope)[-1]
+            return tokens[:, prefix:], tokens[:, 0]
+        tokens_l, rope_l, _ = self.backbone.embed(locals_)
+        if tokens.shape[1] == tokens_l.shape[1]:
+            rope = tuple(
+                torch.cat((table, table_l.expand(len(tokens_l), -1, -1, -1)))
+                for table, table_l in zip(rope, rope_l, strict=True)
+            )
+            tokens = torch.cat((tokens, tokens_l))
+            tokens = self.backbone.encode(tokens, rope)[-1]
+            return tokens[: len(globals_), prefix:], tokens[:, 0]
+        tokens = self.backbone.encode(tokens, rope)[-1]
+        tokens_l = self.backbone.encode(tokens_l, rope_l)[-1]
+        return tokens[:, prefix:], torch.cat((tokens[:, 0], tokens_l[:, 0]))
+
+    def _contrast(
+        self, globals_: Tensor, cls_token: Tensor, batch_size: int
+    ) -> dict[str, Tensor]:
+        temperature = self.contrast_loss.teacher_temperature_at(int(self.iteration))
+        views = (-1, batch_size)  # of the first dimension, to (V, B)
+        targets = self.centring(self.teacher(globals_).unflatten(0, views), temperature)
+        logits = self.head(cls_token).unflatten(0, views)
+        losses = dict(loss_contrast=self.contrast_loss(logits, targets))
+        cls_token = cls_token.unflatten(0, views)[: self.num_global_views]
+        if self.koleo_loss is not None:
+            losses['loss_koleo'] = self.koleo_loss(cls_token)
+        with torch.no_grad():
+            entropy = torch.special.entr(targets).sum(-1).mean()
+            losses['teacher_entropy'] = entropy
+            losses['teacher_kl_uniform'] = (
+                entropy.new_tensor(self.head.num_prototypes).log() - entropy
+            )
+            losses['cls_std'] = cls_token.float().std(1, correction=0).mean()
+        return losses
+
+    @torch.no_grad()
+    def reconstruct(self, images: Tensor, mask: TokenMask) -> tuple[Tensor, Tensor]:
+        """Pictures of what the decoder fills in.
+
+        The mean and contrast of each patch, which are not predicted, are those of the
+        target.
+
+        Args:
+            images: (B, 3, H, W) normalised.
+            mask: of the images.
+
+        Returns:
+            The masked images, with 0 in masked patches, and the images with masked
+            patches reconstructed; both (B, 3, h, w) at the size of the target.
+        """
+        grid = self.token_grid(images)
+        tokens, _ = self.encode_views(images, mask, None)
+        pred = self.neck(tokens, mask, grid).float()
+        patches = self.reconstruction_loss.raw_patches(images, grid)
+        mean, std = patch_statistics(patches)
+        size = round(images.shape[2] * self.reconstruction_loss.target_scale) // grid[0]
+        masked = mask.mask[:, :, None]
+        hidden = patches.masked_fill(masked, 0)
+        filled = torch.where(masked, pred * std + mean, patches)
+        return unpatchify(hidden, grid, size), unpatchify(filled, grid, size)
+
+    def _check_views(self, inputs: list[Tensor]) -> None:
+        expected = self.num_global_views + self.num_local_views
+        if not isinstance(inputs, list | tuple) or len(inputs) != expected:
+            got = len(inputs) if isinstance(inputs, list | tuple) else type(inputs)
+            raise ValueError(
+                f'Sapiens2Pretrain: expected a list of {self.num_global_views} global '
+                f'and {self.num_local_views} local views, got {got}; check num_views '
+                'of the MultiView transform'
+            )
+        for name, views in (
+            ('global', inputs[: self.num_global_views]),
+            ('local', inputs[self.num_global_views :]),
+        ):
+            shapes = {tuple(view.shape) for view in views}
+            if len(shapes) > 1:
+                raise ValueError(
+                    f'Sapiens2Pretrain: {name} views must have one size, got '
+                    f'{sorted(shapes)}'
+                )
+
+
+def _check_parts(
+    head: object, contrast_loss: object, koleo_loss: object, centring: object
+) -> None:
+    """Parts of the contrastive side come together or not at all."""
+    if head is None and (contrast_loss or koleo_loss or centring):
+        raise ValueError(
+            'Sapiens2Pretrain: contrast_loss, koleo_loss and centring need a head; '
+            'add the head or set them to None'
+        )
+    if head is not None and not (contrast_loss and centring):
+        raise ValueError(
+            'Sapiens2Pretrain: a head needs contrast_loss and centring; add them or '
+            'set head to None'
+        )
+
+
+def _teacher_from_student(
+    model: Sapiens2Pretrain, state_dict: dict, prefix: str, *_: object
+) -> None:
+    """Weights without a teacher start one as a copy of the student."""
+    if model.teacher is None or any(
+        key.startswith(f'{prefix}teacher.') for key in state_dict
+    ):
+        return
+    for part in ('backbone.', 'head.'):
+        for key in [k for k in state_dict if k.startswith(prefix + part)]:
+            name = key[len(prefix) :]
+            state_dict[f'{prefix}teacher.{name}'] = state_dict[key]
