@@ -1,0 +1,77 @@
+"""Window tokenizer: order, independence of windows, memory."""
+
+import pytest
+import torch
+
+from sapiens2_mm.models.layers import WindowTokenizer, window_tokenizer
+
+
+@pytest.fixture
+def tokenizer():
+    torch.manual_seed(0)
+    module = WindowTokenizer(embed_dims=16, num_heads=2, num_layers=2, window_size=2)
+    torch.nn.init.normal_(module.w_cls)
+    torch.nn.init.normal_(module.local_pos_embed)
+    return module.eval()
+
+
+def test_each_window_is_computed_alone(tokenizer):
+    x = torch.randn(2, 4 * 6, 16)
+    out, grid = tokenizer(x, (4, 6))
+    assert grid == (2, 3) and out.shape == (2, 6, 16)
+    # Window (1, 2): rows 2-3, columns 4-5, row by row.
+    window = x[:, [2 * 6 + 4, 2 * 6 + 5, 3 * 6 + 4, 3 * 6 + 5]]
+    alone, _ = tokenizer(window, (2, 2))
+    torch.testing.assert_close(out[:, 5:], alone)
+
+
+def test_chunks_do_not_change_the_result(tokenizer, monkeypatch):
+    x = torch.randn(2, 4 * 6, 16)
+    expected, _ = tokenizer(x, (4, 6))
+    monkeypatch.setattr(window_tokenizer, '_CHUNK', 5)
+    sizes = []
+    tokenizer.blocks[0].register_forward_hook(
+        lambda module, args, out: sizes.append(len(out))
+    )
+    torch.testing.assert_close(tokenizer(x, (4, 6))[0], expected)
+    assert sizes == [5, 5, 2]
+
+
+def test_subset_of_windows(tokenizer):
+    x = torch.randn(2, 4 * 6, 16)
+    ids = torch.tensor([[4, 0], [2, 5]])
+    full, _ = tokenizer(x, (4, 6))
+    part, grid = tokenizer(x, (4, 6), ids)
+    assert grid == (2, 3)
+    torch.testing.assert_close(part, torch.stack([full[b, ids[b]] for b in range(2)]))
+
+
+def test_recomputes_while_training_with_the_same_gradients(tokenizer):
+    x = torch.randn(1, 4 * 6, 16)
+    stored = []
+
+    def run():
+        tokenizer.zero_grad()
+        nbytes = 0
+
+        def pack(t):
+            nonlocal nbytes
+            nbytes += t.nbytes
+            return t
+
+        with torch.autograd.graph.saved_tensors_hooks(pack, lambda t: t):
+            loss = tokenizer(x, (4, 6))[0].square().sum()
+        loss.backward()
+        stored.append(nbytes)
+        return [loss] + [p.grad.clone() for p in tokenizer.parameters()]
+
+    for a, b in zip(run(), tokenizer.train() and run(), strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-6, atol=1e-6)
+    assert stored[1] < 0.1 * stored[0]
+
+
+def test_blocks_are_plain(tokenizer):
+    names = list(tokenizer.state_dict())
+    assert not any('q_norm' in n or 'gamma' in n or 'rope' in n for n in names)
+    assert tokenizer.blocks[0].ffn.w12.weight.shape == (2 * 4 * 16, 16)
+    assert tokenizer.local_pos_embed.shape == (1, 5, 16)
