@@ -8,6 +8,9 @@ from .dense_targets import (
     PointmapTarget,
     RelativeDepthTarget,
 )
+from .down_up_sample import RandomDownUpSample
+from .gaussian_blur import RandomGaussianBlur
+from .gaussian_noise import RandomGaussianNoise
 from .letterbox import DenseResize, Letterbox
 from .load_dense_annotations import LoadDenseAnnotations
 from .load_image import LoadImage
@@ -27,5 +30,8 @@ __all__ = [
     'PackDenseInputs',
     'PointmapTarget',
     'RandomBlur',
+    'RandomDownUpSample',
+    'RandomGaussianBlur',
+    'RandomGaussianNoise',
     'RelativeDepthTarget',
 ]
