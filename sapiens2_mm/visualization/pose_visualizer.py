@@ -16,9 +16,10 @@ from sapiens2_mm.registry import VISUALIZERS
 
 # Extent of a group of keypoints divided by the radius of its points, so that the 238
 # points of a face stay apart; other groups share one radius from the whole person.
-_RADII_PER_EXTENT = {'face': 220.0, 'left_hand': 55.0, 'right_hand': 55.0}
+_RADII_PER_EXTENT = {'face': 170.0, 'left_hand': 55.0, 'right_hand': 55.0}
 _RADII_PER_PERSON = 180.0
-_RADIUS_LIMITS = (1.0, 6.0)
+_RADII_PER_LINK = 10.0  # short links (eyes, nose, toes) have small ends
+_RADIUS_LIMITS = (0.7, 6.0)
 _SHIFT = 4  # fractional bits of cv2's drawing coordinates
 
 
@@ -26,11 +27,11 @@ _SHIFT = 4  # fractional bits of cv2's drawing coordinates
 class Sapiens2PoseVisualizer(PoseLocalVisualizer):
     """mmpose's visualizer with sizes that suit 308 keypoints.
 
-    Boxes are drawn first, then links, then points. The radius of a point follows the
-    size of the person, for faces and hands the size of that part, within 1 to 6
-    pixels. Keypoints below the threshold of ``add_datasample`` (0.3) are left out.
-    Colours, links and groups come from the dataset; without colours all points are
-    red, without links there are only points.
+    Links are drawn first, then points, then the thin boxes. The radius of a point
+    follows the size of the person, for faces and hands the size of that part, and the
+    length of the links at it, within 0.7 to 6 pixels. Keypoints below the threshold of
+    ``add_datasample`` (0.3) are left out. Colours, links and groups come from the
+    dataset; without colours all points are red, without links there are only points.
 
     Args:
         name: of the instance, as mmengine's visualizers have it.
@@ -190,6 +191,11 @@ class Sapiens2PoseVisualizer(PoseLocalVisualizer):
                 radii[ids] = np.minimum(
                     _extent(part) / _RADII_PER_EXTENT[name], radii[ids]
                 )
+        for start, end in [] if self.skeleton is None else self.skeleton:
+            if visible[start] and visible[end]:
+                length = float(np.linalg.norm(person[start] - person[end]))
+                for index in (start, end):
+                    radii[index] = min(radii[index], length / _RADII_PER_LINK)
         return radii.clip(*_RADIUS_LIMITS)
 
     def _draw_links(
