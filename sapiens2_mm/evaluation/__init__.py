@@ -1,6 +1,11 @@
 """Metrics. Host classes load on first use."""
 
 from .._lazy import host_getattr
+from .albedo_metric import AlbedoMetric
+from .depth_metric import DepthMetric
+from .matting_metric import MattingMetric
+from .normal_metric import NormalMetric
+from .pointmap_metric import PointmapMetric
 from .seg_iou import Sapiens2IoUMetric
 
 # class -> (module, host)
@@ -9,4 +14,11 @@ HOST_CLASSES: dict[str, tuple[str, str]] = {
 }
 __getattr__ = host_getattr(__name__, HOST_CLASSES)
 
-__all__ = ['Sapiens2IoUMetric']
+__all__ = [
+    'AlbedoMetric',
+    'DepthMetric',
+    'MattingMetric',
+    'NormalMetric',
+    'PointmapMetric',
+    'Sapiens2IoUMetric',
+]

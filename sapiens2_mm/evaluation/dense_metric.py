@@ -1,0 +1,71 @@
+"""What the dense metrics share."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from mmengine.evaluator import BaseMetric
+from torch import Tensor
+
+from .functional import Sums
+
+
+class DenseMetric(BaseMetric):
+    """Adds up sums of samples, so results do not depend on batches or processes.
+
+    A subclass names the fields it compares, measures one sample and turns the totals
+    into figures. A sample without valid pixels adds nothing.
+
+    Args:
+        collect_device: see mmengine's ``BaseMetric``.
+        prefix: of the figures' names.
+
+    Raises:
+        ValueError: if a sample lacks a field or sizes differ; if no sample has a valid
+            pixel.
+    """
+
+    fields: tuple[str, ...] = ()
+
+    def __init__(self, collect_device: str = 'cpu', prefix: str | None = None) -> None:
+        super().__init__(collect_device=collect_device, prefix=prefix)
+
+    def measure(self, *fields: Tensor) -> Sums:
+        """Sums of one sample; arguments are its ``fields``, on the CPU."""
+        raise NotImplementedError
+
+    def summarize(self, totals: Sums) -> dict[str, float]:
+        """Figures of the whole set."""
+        raise NotImplementedError
+
+    def process(self, data_batch: Any, data_samples: Sequence[dict]) -> None:
+        for sample in data_samples:
+            missing = [name for name in self.fields if name not in sample]
+            if missing:
+                raise ValueError(
+                    f'{type(self).__name__}: the sample of {sample.get("img_path")} '
+                    f'lacks {missing}; gt_* fields come from the test pipeline '
+                    '(sapiens2_mm.LoadDenseAnnotations), pred_* from the head'
+                )
+            values = [sample[name].cpu() for name in self.fields]
+            sizes = {tuple(x.shape[1:]) for x in values if x.ndim == 3}
+            if len(sizes) > 1:
+                shapes = [tuple(x.shape) for x in values]
+                raise ValueError(
+                    f'{type(self).__name__}: prediction and annotation of '
+                    f'{sample.get("img_path")} differ in size: {self.fields} are {shapes}; use '
+                    'with_maps=False in the test pipeline'
+                )
+            self.results.append(self.measure(*values))
+
+    def compute_metrics(self, results: list[Sums]) -> dict[str, float]:
+        totals = {
+            key: torch.stack([sums[key] for sums in results]).sum(0).double()
+            for key in results[0]
+        }
+        if 'count' in totals and not totals['count']:
+            raise ValueError(
+                f'{type(self).__name__}: none of {len(results)} samples has a valid '
+                'pixel; check the masks'
+            )
+        return {key: float(value) for key, value in self.summarize(totals).items()}
