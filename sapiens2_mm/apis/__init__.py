@@ -1,0 +1,3 @@
+from .init_model import init_model
+
+__all__ = ['init_model']

@@ -136,7 +136,8 @@ def _read_safetensors(
 ) -> tuple[dict[str, Tensor], dict[str, str]]:
     device = map_location if isinstance(map_location, str | torch.device) else 'cpu'
     with safe_open(path, framework='pt', device=str(device)) as file:
-        return {key: file.get_tensor(key) for key in file.keys()}, file.metadata() or {}
+        tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
+        return tensors, file.metadata() or {}
 
 
 def _read_shards(path: Path, map_location: Location) -> dict[str, Tensor]:

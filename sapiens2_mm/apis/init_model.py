@@ -1,0 +1,100 @@
+"""From a config and a checkpoint to a model that predicts."""
+
+import copy
+import logging
+from pathlib import Path
+from typing import Any
+
+import torch
+from mmengine.config import Config
+from mmengine.logging import print_log
+from mmengine.registry import init_default_scope
+from torch import nn
+
+from sapiens2_mm.checkpoint import UnfilledWeights, load_for_inference
+from sapiens2_mm.registry import DATASETS, MODELS
+
+
+def init_model(
+    config: str | Path | Config,
+    checkpoint: str | Path | None = None,
+    device: str | torch.device = 'cpu',
+    cfg_options: dict[str, Any] | None = None,
+    *,
+    dtype: torch.dtype | None = None,
+    strict: bool = True,
+) -> nn.Module:
+    """Build a model and load its weights.
+
+    The model is built without memory for its weights, and the tensors of the file are
+    read into place: no random filling, no second copy.
+
+    Args:
+        config: a config file or object.
+        checkpoint: any form ``read_checkpoint`` reads. None fills the weights with
+            random numbers, with a warning.
+        device: where the model goes.
+        cfg_options: settings that override the config's.
+        dtype: of the weights, ``torch.bfloat16`` halves memory. None keeps float32.
+        strict: refuse a checkpoint that lacks weights, such as a backbone without a
+            head. False leaves them random, with a warning.
+
+    Returns:
+        The model in evaluation mode, with ``cfg`` and ``dataset_meta``.
+
+    Raises:
+        CheckpointError: if the checkpoint cannot be read or does not fit the model.
+    """
+    cfg = _load_config(config, cfg_options)
+    init_default_scope(cfg.get('default_scope', 'mmengine'))
+    model_cfg = copy.deepcopy(cfg.model)
+    model_cfg.get('backbone', {}).pop('init_cfg', None)  # the checkpoint has it all
+    meta: dict = {}
+    if checkpoint is None:
+        print_log(
+            'init_model: no checkpoint was given, the weights are random',
+            logger='current',
+            level=logging.WARNING,
+        )
+        model = MODELS.build(model_cfg)
+        model.init_weights()
+    elif strict:
+        with UnfilledWeights(on_meta=True):
+            model = MODELS.build(model_cfg)
+        meta = load_for_inference(model, str(checkpoint), device, dtype)
+    else:
+        model = MODELS.build(model_cfg)
+        model.init_weights()
+        meta = load_for_inference(model, str(checkpoint), device, dtype, strict=False)
+    model = model.to(device)
+    model.cfg = cfg
+    model.dataset_meta = meta.get('dataset_meta') or _dataset_meta(cfg)
+    return model.eval()
+
+
+def _load_config(
+    config: str | Path | Config, cfg_options: dict[str, Any] | None
+) -> Config:
+    if isinstance(config, str | Path):
+        config = Config.fromfile(config)
+    elif isinstance(config, Config):
+        config = copy.deepcopy(config)
+    else:
+        raise TypeError(
+            f'init_model: config must be a path or a Config, got {type(config)}'
+        )
+    if cfg_options:
+        config.merge_from_dict(cfg_options)
+    return config
+
+
+def _dataset_meta(cfg: Config) -> dict:
+    """Class names, keypoint names and so on, from the config's first data set."""
+    for name in ('test_dataloader', 'val_dataloader', 'train_dataloader'):
+        dataset = (cfg.get(name) or {}).get('dataset')
+        while dataset is not None and 'dataset' in dataset:  # RepeatDataset, ...
+            dataset = dataset['dataset']
+        if dataset is not None and 'type' in dataset:
+            cls = DATASETS.get(dataset['type'])
+            return cls._load_metainfo(copy.deepcopy(dataset.get('metainfo')))
+    return {}

@@ -1,0 +1,155 @@
+"""The three layouts of Sapiens2 weights and the way between them.
+
+* ``official``: the published files. Pretrained backbones have bare keys, task models
+  ``backbone.*`` and ``decode_head.*``.
+* ``ours``: the names of our models. They are the official ones, except that mmpose
+  calls a head ``head``.
+* ``transformers``: the names of Hugging Face transformers 5.24.
+"""
+
+import torch
+from torch import Tensor
+
+from sapiens2_mm.models.layers import RotaryEmbedding
+
+from .errors import CheckpointError
+from .key_map import KeyMap, Prefix, Rename, Rule, SplitRows
+
+LAYOUTS = ('official', 'ours', 'transformers')
+TASKS = ('pretrain', 'pose', 'seg', 'normal', 'pointmap', 'albedo', 'matting')
+_DECONV_TASKS = ('pose', 'seg')
+_HEAD = 'decode_head.'
+_PERIODS = 'rope_embed.periods'
+
+_BACKBONE = (
+    ('cls_token', 'embeddings.cls_token'),
+    ('storage_tokens', 'embeddings.register_tokens'),
+    ('patch_embed.projection.{p}', 'embeddings.patch_embeddings.{p}'),
+    ('blocks.{n}.ln1.weight', 'model.layer.{n}.norm1.weight'),
+    ('blocks.{n}.ln2.weight', 'model.layer.{n}.norm2.weight'),
+    ('blocks.{n}.attn.wq.{p}', 'model.layer.{n}.attention.q_proj.{p}'),
+    ('blocks.{n}.attn.wk.{p}', 'model.layer.{n}.attention.k_proj.{p}'),
+    ('blocks.{n}.attn.wv.{p}', 'model.layer.{n}.attention.v_proj.{p}'),
+    ('blocks.{n}.attn.proj.{p}', 'model.layer.{n}.attention.o_proj.{p}'),
+    ('blocks.{n}.attn.q_norm.weight', 'model.layer.{n}.attention.q_norm.weight'),
+    ('blocks.{n}.attn.k_norm.weight', 'model.layer.{n}.attention.k_norm.weight'),
+    ('blocks.{n}.attn.gamma.weight', 'model.layer.{n}.layer_scale1.lambda1'),
+    ('blocks.{n}.ffn.w3.{p}', 'model.layer.{n}.mlp.down_proj.{p}'),
+    ('ln1.weight', 'norm.weight'),
+)
+_GATE_UP = (
+    'blocks.{n}.ffn.w12.{p}',
+    ('model.layer.{n}.mlp.gate_proj.{p}', 'model.layer.{n}.mlp.up_proj.{p}'),
+)
+_REFINE = (('conv_layers.{n*3}.{p}', 'decode_head.conv_layers.{n}.convolution.{p}'),)
+_DECONV = (
+    (
+        'deconv_layers.{n*3}.weight',
+        'decode_head.upsample_layers.{n}.convolution.weight',
+    ),
+)
+_PIXEL_SHUFFLE = (
+    ('input_conv.0.{p}', 'decode_head.input_conv.convolution.{p}'),
+    ('upsample_blocks.{n}.0.{p}', 'decode_head.upsample_layers.{n}.convolution.{p}'),
+)
+_SCALE = (
+    ('scale_conv_layers.{n*3}.{p}', 'scale_head.conv_layers.{n}.convolution.{p}'),
+    ('scale_final_layer.1.{p}', 'scale_head.predictor.block1.layers.0.{p}'),
+    ('scale_final_layer.3.{p}', 'scale_head.predictor.block2.layers.0.{p}'),
+    ('scale_final_layer.5.{p}', 'scale_head.predictor.proj.{p}'),
+)
+
+
+def official_to_ours(task: str) -> KeyMap:
+    """Left official, right ours."""
+    if task == 'pretrain':
+        return KeyMap('official', 'our', [Prefix('', '')])
+    head = 'head.' if task == 'pose' else _HEAD
+    rules = [Prefix('backbone.', 'backbone.'), Prefix(_HEAD, head)]
+    return KeyMap('official', 'our', rules)
+
+
+def official_to_transformers(task: str) -> KeyMap:
+    """Left official, right transformers; without the rotary periods.
+
+    Raises:
+        CheckpointError: for a task that transformers has no class for.
+    """
+    if task not in TASKS or task == 'albedo':
+        raise CheckpointError(f'transformers has no Sapiens2 model for {task!r}')
+    if task == 'pretrain':
+        return KeyMap('official', 'transformers', _backbone_rules('', ''))
+    pairs = _REFINE + (_DECONV if task in _DECONV_TASKS else _PIXEL_SHUFFLE)
+    if task == 'pointmap':
+        pairs += _SCALE
+    pairs += ((f'conv_{task}.{{p}}', 'decode_head.predictor.{p}'),)
+    rules = _backbone_rules('backbone.', 'model.')
+    rules += [Rename(_HEAD + left, right) for left, right in pairs]
+    return KeyMap('official', 'transformers', rules)
+
+
+def _backbone_rules(left: str, right: str) -> list[Rule]:
+    rules: list[Rule] = [Rename(left + a, right + b) for a, b in _BACKBONE]
+    gate_up = tuple(right + name for name in _GATE_UP[1])
+    return [*rules, SplitRows(left + _GATE_UP[0], gate_up)]
+
+
+def from_transformers(state: dict[str, Tensor], task: str) -> dict[str, Tensor]:
+    """Official names and rotary periods for weights with transformers names."""
+    state = {k: v for k, v in state.items() if not k.endswith('mask_token')}
+    out = official_to_transformers(task).backward(state)
+    prefix = '' if task == 'pretrain' else 'backbone.'
+    out[prefix + _PERIODS] = _released_periods(out, prefix)
+    return out
+
+
+def to_transformers(state: dict[str, Tensor], task: str) -> dict[str, Tensor]:
+    """Transformers names for weights with official names.
+
+    Raises:
+        CheckpointError: if transformers cannot hold the model: window tokenizer, or
+            other rotary periods than the released ones.
+    """
+    if any('tokenizer.' in key for key in state):
+        raise CheckpointError('transformers has no window tokenizer (4K models)')
+    prefix = '' if task == 'pretrain' else 'backbone.'
+    state = dict(state)
+    periods = state.pop(prefix + _PERIODS, None)
+    if periods is not None and not torch.equal(
+        periods.bfloat16(), _released_periods(state, prefix)
+    ):
+        raise CheckpointError(
+            f'{prefix + _PERIODS} differs from the released table, which is the only '
+            'one transformers knows'
+        )
+    return official_to_transformers(task).forward(state)
+
+
+def _released_periods(state: dict[str, Tensor], prefix: str) -> Tensor:
+    head_dims = len(state[f'{prefix}blocks.0.attn.q_norm.weight'])
+    return RotaryEmbedding(head_dims).periods
+
+
+def is_transformers(state: dict[str, Tensor]) -> bool:
+    return any(key.endswith('embeddings.register_tokens') for key in state)
+
+
+def task_of(state: dict[str, Tensor]) -> str | None:
+    """The task of weights in any layout; None if the keys do not tell.
+
+    Files of transformers call every predictor alike; there the number of channels
+    decides, with the released numbers.
+    """
+    for task in TASKS[1:]:
+        if any(f'head.conv_{task}.' in key for key in state):
+            return task
+    predictor = state.get('decode_head.predictor.weight')
+    if predictor is None:
+        heads = [k for k in state if k.startswith(('decode_head.', 'head.'))]
+        return None if heads else 'pretrain'
+    if any(key.startswith('scale_head.') for key in state):
+        return 'pointmap'
+    channels = predictor.shape[0]
+    if 'decode_head.input_conv.convolution.weight' in state:
+        return {3: 'normal', 4: 'matting'}.get(channels)
+    return {308: 'pose', 29: 'seg'}.get(channels)

@@ -1,0 +1,96 @@
+"""Put the weights of a checkpoint into a model."""
+
+import logging
+
+import torch
+from mmengine.logging import print_log
+from torch import Tensor, nn
+
+from .errors import CheckpointError
+from .matching import Match, match
+from .reader import read_checkpoint
+from .rules import check_inference, check_training
+
+
+def load_for_inference(
+    model: nn.Module,
+    source: str,
+    device: str | torch.device = 'cpu',
+    dtype: torch.dtype | None = None,
+    strict: bool = True,
+) -> dict:
+    """Fill a model, which may stand on the meta device, with a checkpoint.
+
+    Tensors of the file take the place of the model's; nothing is copied that has the
+    right dtype already.
+
+    Args:
+        model: built, filled or not.
+        source: see ``read_checkpoint``.
+        device: where the weights go.
+        dtype: of the parameters; None keeps the model's. Buffers keep theirs.
+        strict: refuse a checkpoint that lacks weights of the model. Otherwise they
+            keep their values, with a warning.
+
+    Returns:
+        ``meta`` of the checkpoint.
+
+    Raises:
+        CheckpointError: if the checkpoint does not fit; names the keys and shapes.
+    """
+    checkpoint = read_checkpoint(source, map_location=device)
+    found = match(checkpoint['state_dict'], model, source)
+    del checkpoint['state_dict']
+    if strict:
+        check_inference(found, source)
+    else:
+        _log_untrained(found, source)
+    _put(found.state, model, device, dtype)
+    on_meta = [name for name, p in model.named_parameters() if p.is_meta]
+    on_meta += [name for name, b in model.named_buffers() if b.is_meta]
+    if on_meta:
+        raise CheckpointError(f'{source} left {on_meta} of the model without values')
+    log_summary(found, source)
+    return checkpoint['meta']
+
+
+def load_backbone(backbone: nn.Module, source: str) -> None:
+    """Fill a backbone from a checkpoint of itself or of a model that contains it.
+
+    Raises:
+        CheckpointError: if a weight is missing or has another shape.
+    """
+    found = match(read_checkpoint(source)['state_dict'], backbone, source)
+    check_training(found, source)
+    backbone.load_state_dict(found.state, strict=False)
+    log_summary(found, source)
+
+
+def log_summary(found: Match, source: str) -> None:
+    """The one line that says what was loaded."""
+    print_log(f'Loaded {source}: {found.summary()}', logger='current')
+
+
+def _log_untrained(found: Match, source: str) -> None:
+    if found.missing or found.mismatched:
+        print_log(
+            f'{source} does not fill the model, as was asked for: {found.details()}',
+            logger='current',
+            level=logging.WARNING,
+        )
+
+
+def _put(
+    state: dict[str, Tensor],
+    model: nn.Module,
+    device: str | torch.device,
+    dtype: torch.dtype | None,
+) -> None:
+    parameters, buffers = dict(model.named_parameters()), dict(model.named_buffers())
+    for key, tensor in state.items():
+        if key in parameters:
+            wanted = dtype or parameters[key].dtype
+        else:
+            wanted = buffers[key].dtype
+        state[key] = tensor.to(device, wanted)
+    model.load_state_dict(state, strict=False, assign=True)

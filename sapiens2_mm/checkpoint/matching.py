@@ -1,0 +1,215 @@
+"""Find out how the keys of a checkpoint belong to those of a model."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from torch import Tensor, nn
+
+from .errors import CheckpointError
+from .layouts import from_transformers, is_transformers, task_of
+
+_HEADS = ('decode_head.', 'head.')
+_WRAPPERS = ('_orig_mod.', '_fsdp_wrapped_module.', '_checkpoint_wrapped_module.')
+# A head is the same network for another number of channels but for these layers.
+_LAST_LAYERS = ('conv_', 'final_layer', 'cls_seg')
+_MAX_LISTED = 8
+
+
+@dataclass
+class Match:
+    """Weights under the names of a model, and what does not fit.
+
+    Args:
+        state: the weights that fit, by the model's names.
+        missing: names of the model that the checkpoint lacks.
+        unexpected: names of the checkpoint that the model lacks.
+        mismatched: name -> (shape in the checkpoint, shape in the model).
+        backbone: what the model's names of its backbone start with.
+    """
+
+    state: dict[str, Tensor] = field(default_factory=dict)
+    missing: list[str] = field(default_factory=list)
+    unexpected: list[str] = field(default_factory=list)
+    mismatched: dict[str, tuple[tuple, tuple]] = field(default_factory=dict)
+    backbone: str = ''
+
+    def summary(self) -> str:
+        text = (
+            f'{len(self.state)} keys matched, {len(self.missing)} missing, '
+            f'{len(self.unexpected)} unexpected'
+        )
+        if self.mismatched:
+            text += f', {len(self.mismatched)} of another shape'
+        return text
+
+    def details(self) -> str:
+        parts = []
+        if self.mismatched:
+            shapes = [
+                f'{key}: checkpoint {theirs}, model {ours}'
+                for key, (theirs, ours) in self.mismatched.items()
+            ]
+            parts.append('of another shape: ' + listed(shapes))
+        if self.missing:
+            parts.append('missing in the checkpoint: ' + listed(self.missing))
+        if self.unexpected:
+            parts.append('unknown to the model: ' + listed(self.unexpected))
+        return '; '.join(parts)
+
+
+def listed(names: Iterable[str]) -> str:
+    names = list(names)
+    more = len(names) - _MAX_LISTED
+    text = ', '.join(names[:_MAX_LISTED])
+    return f'{text}, and {more} more' if more > 0 else text
+
+
+def match(state: dict[str, Tensor], model: nn.Module, source: str) -> Match:
+    """Give the weights of a checkpoint the names they have in ``model``.
+
+    Recognised are the official, our own and transformers' layout; any prefix before
+    the backbone (``module.``, ``model.``, ``teacher.``, ...), none included; and what
+    compilation or sharding leaves in names. Of several backbones in a file (student
+    and teacher) the model's own name wins, then the teacher.
+
+    Raises:
+        CheckpointError: if no key matches, or the window tokenizer of a 4K model is
+            on one side only.
+    """
+    names = {**dict(model.named_parameters()), **_persistent_buffers(model)}
+    renamed, unexpected = _rename(state, set(names), source)
+    found = Match(unexpected=unexpected, backbone=_backbone_of(names))
+    for key, tensor in renamed.items():
+        if key not in names:
+            found.unexpected.append(key)
+        elif tensor.shape != names[key].shape and not _adapts(model, key):
+            found.mismatched[key] = (tuple(tensor.shape), tuple(names[key].shape))
+        else:
+            found.state[key] = tensor
+    found.missing = [
+        key for key in names if key not in found.state and key not in found.mismatched
+    ]
+    if not found.state:
+        raise CheckpointError(
+            f'no key of {source} matches the model; it has {listed(state)}, the model '
+            f'{listed(names)}'
+        )
+    _check_tokenizer(found, source)
+    return found
+
+
+def _persistent_buffers(model: nn.Module) -> dict[str, Tensor]:
+    buffers = dict(model.named_buffers())
+    for prefix, module in model.named_modules():
+        for name in module._non_persistent_buffers_set:
+            buffers.pop(f'{prefix}.{name}' if prefix else name, None)
+    return buffers
+
+
+def _adapts(model: nn.Module, key: str) -> bool:
+    """Whether a module resizes the tensor by its own hook while loading."""
+    owner = model.get_submodule(key.rpartition('.')[0])
+    return key.endswith('pos_embed') and bool(owner._load_state_dict_pre_hooks)
+
+
+def _rename(
+    state: dict[str, Tensor], names: set[str], source: str
+) -> tuple[dict[str, Tensor], list[str]]:
+    """The model's names for the keys, and the keys that would take a name twice."""
+    state = {_without_wrappers(k): v for k, v in state.items() if isinstance(v, Tensor)}
+    if is_transformers(state):
+        state = _official(state, names, source)
+    ours, theirs = _backbone_prefixes(names), _backbone_prefixes(state)
+    if not ours or not theirs:
+        # Not a Sapiens2 model, or not a checkpoint of one.
+        return _swap(state, [('module.', '')])
+    target = min(ours, key=len)
+    if any('teacher' in prefix for prefix in ours):  # a pretraining model itself
+        prefix = min(theirs, key=lambda p: (p != target, len(p)))
+    else:
+        prefix = min(theirs, key=lambda p: ('teacher' not in p, p != target, len(p)))
+    swaps = [(prefix, target)]
+    outer, target_outer = (p.removesuffix('backbone.') for p in (prefix, target))
+    target_heads = [
+        head for head in _HEADS if any(n.startswith(target_outer + head) for n in names)
+    ]
+    if target_heads:
+        swaps += [(outer + head, target_outer + target_heads[0]) for head in _HEADS]
+    swaps.append((outer, target_outer))
+    return _swap(state, swaps)
+
+
+def _without_wrappers(key: str) -> str:
+    for wrapper in _WRAPPERS:
+        key = key.replace(wrapper, '')
+    return key
+
+
+def _official(
+    state: dict[str, Tensor], names: set[str], source: str
+) -> dict[str, Tensor]:
+    task = task_of(state)
+    if 'decode_head.predictor.weight' in state:  # the model knows its task for sure
+        task = task_of(dict.fromkeys(names)) or task
+    if task is None:
+        raise CheckpointError(f'{source} does not tell its task')
+    return from_transformers(state, task)
+
+
+def _backbone_prefixes(keys: Iterable[str]) -> list[str]:
+    """What stands before the keys of each Sapiens2 backbone."""
+    keys = set(keys)
+    return [
+        key[: -len('cls_token')]
+        for key in sorted(keys)
+        if key.endswith('cls_token')
+        and key[: -len('cls_token')] + 'storage_tokens' in keys
+    ]
+
+
+def _backbone_of(names: Iterable[str]) -> str:
+    prefixes = _backbone_prefixes(names)
+    if prefixes:
+        return min(prefixes, key=len)
+    return 'backbone.' if any(n.startswith('backbone.') for n in names) else ''
+
+
+def _swap(
+    state: dict[str, Tensor], swaps: list[tuple[str, str]]
+) -> tuple[dict[str, Tensor], list[str]]:
+    out, rest = {}, []
+    for key in state:
+        for old, new in swaps:
+            if key.startswith(old):
+                out[new + key[len(old) :]] = state[key]
+                break
+        else:
+            rest.append(key)
+    taken = [key for key in rest if key in out]
+    out.update((key, state[key]) for key in rest if key not in out)
+    return out, taken
+
+
+def _check_tokenizer(found: Match, source: str) -> None:
+    extra = [key for key in found.unexpected if 'tokenizer.' in key]
+    lost = [key for key in found.missing if 'tokenizer.' in key]
+    if extra:
+        raise CheckpointError(
+            f'{source} is a 4K checkpoint with a window tokenizer ({listed(extra)}), '
+            'the model has none; set use_tokenizer=True in the backbone'
+        )
+    if lost:
+        raise CheckpointError(
+            f'the model has a window tokenizer (use_tokenizer=True), {source} is a 1K '
+            f'checkpoint without one: it lacks {listed(lost)}; load a 4K checkpoint '
+            'or set use_tokenizer=False'
+        )
+
+
+def is_last_layer(key: str) -> bool:
+    """Whether ``key`` belongs to the layer of a head that fixes its channels."""
+    for head in _HEADS:
+        _, found, name = key.rpartition(head)
+        if found and name.startswith(_LAST_LAYERS):
+            return not name.startswith('conv_layers')
+    return False

@@ -1,0 +1,64 @@
+"""Which gaps between a checkpoint and a model are accepted, for which purpose."""
+
+from .errors import CheckpointError
+from .matching import Match, is_last_layer
+
+# Computed by formula where a file (of transformers) does not bring it.
+_MAY_MISS = ('rope_embed.periods', 'num_batches_tracked')
+
+
+def _real(missing: list[str]) -> list[str]:
+    return [key for key in missing if not key.endswith(_MAY_MISS)]
+
+
+def check_inference(found: Match, source: str) -> None:
+    """Every weight must come from the checkpoint.
+
+    Raises:
+        CheckpointError: names the keys and both shapes.
+    """
+    if _real(found.missing) or found.mismatched:
+        raise CheckpointError(
+            f'{source} does not fit the model ({found.summary()}); {found.details()}. '
+            'Use the config this checkpoint was made with'
+        )
+
+
+def check_training(found: Match, source: str) -> str | None:
+    """The backbone must be complete; the head may be new, or end in a new layer.
+
+    Returns:
+        A warning about what starts untrained, None if nothing does.
+
+    Raises:
+        CheckpointError: names the keys and both shapes.
+    """
+    lost = [k for k in _real(found.missing) if k.startswith(found.backbone)]
+    wrong = [key for key in found.mismatched if not is_last_layer(key)]
+    if lost or wrong:
+        broken = Match(
+            found.state, lost, [], {key: found.mismatched[key] for key in wrong}
+        )
+        raise CheckpointError(
+            f'{source} does not fit the model; {broken.details()}. Use the config this '
+            'checkpoint was made with, or take its backbone alone by '
+            "backbone.init_cfg = dict(type='Pretrained', checkpoint=...)"
+        )
+    if not found.mismatched and not _real(found.missing):
+        return None
+    fresh = Match(found.state, _real(found.missing), [], found.mismatched)
+    return f'{source}: these weights start untrained; {fresh.details()}'
+
+
+def check_resume(found: Match, source: str) -> None:
+    """Model and checkpoint must be the same.
+
+    Raises:
+        CheckpointError: names the keys and both shapes.
+    """
+    if found.missing or found.unexpected or found.mismatched:
+        raise CheckpointError(
+            f'cannot resume from {source}: the model has changed since '
+            f'({found.summary()}); {found.details()}. Start a new run from these '
+            'weights by load_from instead'
+        )
