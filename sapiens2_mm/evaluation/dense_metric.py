@@ -53,8 +53,8 @@ class DenseMetric(BaseMetric):
                 shapes = [tuple(x.shape) for x in values]
                 raise ValueError(
                     f'{type(self).__name__}: prediction and annotation of '
-                    f'{sample.get("img_path")} differ in size: {self.fields} are {shapes}; use '
-                    'with_maps=False in the test pipeline'
+                    f'{sample.get("img_path")} differ in size: {self.fields} are '
+                    f'{shapes}; use with_maps=False in the test pipeline'
                 )
             self.results.append(self.measure(*values))
 
