@@ -139,5 +139,8 @@ class _BeforeHost(MetaPathFinder):
 
 def install() -> None:
     """Prepare for the import of mmcv, mmpretrain and mmpose. Safe to call again."""
+    from mmengine.config.utils import MODULE2PACKAGE
+
+    MODULE2PACKAGE.setdefault('sapiens2_mm', 'sapiens2_mm')
     if not any(isinstance(finder, _BeforeHost) for finder in sys.meta_path):
         sys.meta_path.insert(0, _BeforeHost())
