@@ -2,6 +2,7 @@
 
 from .._lazy import host_getattr
 from .dense_folder_dataset import DenseFolderDataset  # noqa: F401
+from .samplers import DrawSampler  # noqa: F401
 from .synthetic_humans_dense_dataset import (  # noqa: F401
     SyntheticHumansDenseDataset,
 )
@@ -9,6 +10,8 @@ from .transforms import *  # noqa: F403
 
 # class -> (module, host)
 HOST_CLASSES: dict[str, tuple[str, str]] = {
+    'Humans29Dataset': ('sapiens2_mm.datasets.humans29_dataset', 'mmseg'),
+    'SegDataset': ('sapiens2_mm.datasets.seg_dataset', 'mmseg'),
     'Humans308Dataset': ('sapiens2_mm.datasets.humans308_dataset', 'mmpose'),
     'Sapiens2KeypointListDataset': (
         'sapiens2_mm.datasets.keypoint_list_dataset',
@@ -18,6 +21,11 @@ HOST_CLASSES: dict[str, tuple[str, str]] = {
     'Sapiens2TopdownAffine': (
         'sapiens2_mm.datasets.transforms.topdown_affine',
         'mmpose',
+    ),
+    'TarShardDataset': ('sapiens2_mm.datasets.tar_shard_dataset', 'webdataset'),
+    'UnlabeledImageDataset': (
+        'sapiens2_mm.datasets.unlabeled_image_dataset',
+        'mmpretrain',
     ),
 }
 __getattr__ = host_getattr(__name__, HOST_CLASSES)

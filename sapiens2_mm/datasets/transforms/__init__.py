@@ -1,5 +1,6 @@
 """Transforms. None of these needs a host; those that do: ``sapiens2_mm.datasets``."""
 
+from .area_cubic_resize import AreaCubicResize
 from .corruption import CoarseDropout, RandomBlur
 from .dense_geometry import DenseRandomCrop, DenseRandomFlip, DenseRandomScale
 from .dense_targets import (
@@ -9,14 +10,20 @@ from .dense_targets import (
     RelativeDepthTarget,
 )
 from .down_up_sample import RandomDownUpSample
+from .filter_foreground import FilterForeground
 from .gaussian_blur import RandomGaussianBlur
 from .gaussian_noise import RandomGaussianNoise
 from .letterbox import DenseResize, Letterbox
 from .load_dense_annotations import LoadDenseAnnotations
 from .load_image import LoadImage
+from .load_seg_annotations import LoadSegAnnotations
+from .multi_view import MultiViewCrop
 from .pack_dense_inputs import PackDenseInputs
+from .random_background import RandomBackground
+from .seg_flip import SegFlip
 
 __all__ = [
+    'AreaCubicResize',
     'CoarseDropout',
     'DenseRandomCrop',
     'DenseRandomFlip',
@@ -24,14 +31,19 @@ __all__ = [
     'DenseResize',
     'FilterByMask',
     'FilterFlatAlbedo',
+    'FilterForeground',
     'Letterbox',
     'LoadDenseAnnotations',
     'LoadImage',
+    'LoadSegAnnotations',
+    'MultiViewCrop',
     'PackDenseInputs',
     'PointmapTarget',
+    'RandomBackground',
     'RandomBlur',
     'RandomDownUpSample',
     'RandomGaussianBlur',
     'RandomGaussianNoise',
     'RelativeDepthTarget',
+    'SegFlip',
 ]

@@ -32,10 +32,19 @@ def read_image(path: str | Path, backend_args: dict | None = None) -> np.ndarray
 
     Raises:
         FileNotFoundError: if the file does not exist.
+        ValueError: see ``decode_image``.
+    """
+    data = mmengine.fileio.get(str(path), backend_args=backend_args)
+    return decode_image(data, str(path))
+
+
+def decode_image(data: bytes, path: str) -> np.ndarray:
+    """``read_image`` for the content of a file; ``path`` names it in errors.
+
+    Raises:
         ValueError: if it is no image, is cut off, or has an unsupported mode; names
             the file and the mode.
     """
-    data = mmengine.fileio.get(str(path), backend_args=backend_args)
     try:
         image = Image.open(io.BytesIO(data))
         image.load()
@@ -49,7 +58,7 @@ def read_image(path: str | Path, backend_args: dict | None = None) -> np.ndarray
                 f'cannot read image {path}: mode {mode} with values beyond 16 bits; '
                 'convert it to 8 bits'
             )
-        return to_bgr_uint8(grey.astype(np.uint16), str(path))
+        return to_bgr_uint8(grey.astype(np.uint16), path)
     if mode not in _RGB_MODES:
         raise ValueError(
             f'cannot read image {path}: mode {mode} is not supported, expected one of '

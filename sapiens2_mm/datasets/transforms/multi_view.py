@@ -1,0 +1,207 @@
+"""Random views of one image."""
+
+import math
+
+import cv2
+import numpy as np
+import torch
+from mmcv.transforms import BaseTransform
+from torchvision.transforms import InterpolationMode
+from torchvision.transforms.v2 import functional as F
+
+from sapiens2_mm.registry import TRANSFORMS
+
+_CROP_TRIES = 10
+
+
+class RandomView:
+    """One kind of view: crop, flip and, if asked for, changes of colour.
+
+    Crops are resized by antialiased bicubic interpolation, in torchvision, which did
+    it three times as fast as Pillow; colour and blur are OpenCV's, up to 40 times as
+    fast as torchvision (tools/benchmark/multi_view.py).
+
+    Args:
+        size: (height, width) of the view.
+        area: smallest and largest crop, as a share of the image's area.
+        aspect_jitter: the crop's aspect is the view's times a number log-uniform in
+            [1/aspect_jitter, aspect_jitter].
+        flip_prob: probability of a horizontal flip.
+        jitter_prob: probability of a colour jitter.
+        brightness, contrast, saturation: factors are uniform in [1 - x, 1 + x].
+        hue: shift uniform in [-hue, hue] turns of the colour circle.
+        grayscale_prob: probability of losing the colour.
+        blur_prob: probability of a Gaussian blur.
+        blur_kernel: its size, odd, in pixels.
+        blur_sigma: smallest and largest standard deviation, pixels.
+        solarize_prob: probability of inverting the bright values.
+        solarize_threshold: values from here on are inverted.
+
+    Raises:
+        ValueError: if ``size`` or ``area`` is no valid range.
+    """
+
+    def __init__(
+        self,
+        size: tuple[int, int],
+        area: tuple[float, float],
+        aspect_jitter: float = 4 / 3,
+        flip_prob: float = 0.5,
+        jitter_prob: float = 0.0,
+        brightness: float = 0.4,
+        contrast: float = 0.4,
+        saturation: float = 0.2,
+        hue: float = 0.1,
+        grayscale_prob: float = 0.0,
+        blur_prob: float = 0.0,
+        blur_kernel: int = 9,
+        blur_sigma: tuple[float, float] = (0.1, 2.0),
+        solarize_prob: float = 0.0,
+        solarize_threshold: int = 128,
+    ) -> None:
+        if not 0 < area[0] <= area[1] <= 1:
+            raise ValueError(
+                f'RandomView: area must be (low, high) with 0 < low <= high <= 1, got '
+                f'{tuple(area)}'
+            )
+        if min(size) < 1 or aspect_jitter < 1:
+            raise ValueError(
+                f'RandomView: needs a positive size and aspect_jitter >= 1, got '
+                f'{tuple(size)} and {aspect_jitter}'
+            )
+        self.size = tuple(size)
+        self.area = tuple(area)
+        self.aspect_jitter = aspect_jitter
+        self.flip_prob = flip_prob
+        self.jitter_prob = jitter_prob
+        self.brightness = brightness
+        self.contrast = contrast
+        self.saturation = saturation
+        self.hue = hue
+        self.grayscale_prob = grayscale_prob
+        self.blur_prob = blur_prob
+        self.blur_kernel = blur_kernel
+        self.blur_sigma = tuple(blur_sigma)
+        self.solarize_prob = solarize_prob
+        values = np.arange(256, dtype=np.uint8)
+        self._solarized = np.where(values >= solarize_threshold, 255 - values, values)
+
+    def __call__(self, image: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """(H, W, 3) uint8 BGR to a view of ``size``."""
+        top, left, height, width = self.draw_crop(image.shape[:2], rng)
+        # A channels-last tensor: torch's fastest path for 8-bit images.
+        pixels = torch.from_numpy(image).permute(2, 0, 1)
+        view = F.resized_crop(
+            pixels,
+            top,
+            left,
+            height,
+            width,
+            list(self.size),
+            interpolation=InterpolationMode.BICUBIC,
+            antialias=True,
+        )
+        view = np.ascontiguousarray(view.permute(1, 2, 0).numpy())
+        if rng.random() < self.flip_prob:
+            view = cv2.flip(view, 1)
+        if rng.random() < self.jitter_prob:
+            view = self._jitter(view, rng)
+        if rng.random() < self.grayscale_prob:
+            view = _grey(view)
+        if rng.random() < self.blur_prob:
+            kernel = (self.blur_kernel, self.blur_kernel)
+            view = cv2.GaussianBlur(view, kernel, rng.uniform(*self.blur_sigma))
+        if rng.random() < self.solarize_prob:
+            view = cv2.LUT(view, self._solarized)
+        return view
+
+    def draw_crop(
+        self, shape: tuple[int, int], rng: np.random.Generator
+    ) -> tuple[int, int, int, int]:
+        """Top, left, height and width of a crop of an image of (height, width).
+
+        If 10 draws do not fit into the image, the largest crop of the view's aspect
+        that the area range allows is taken, anywhere.
+        """
+        limit = math.log(self.aspect_jitter)
+        target = self.size[1] / self.size[0]
+        for _ in range(_CROP_TRIES):
+            area = shape[0] * shape[1] * rng.uniform(*self.area)
+            aspect = target * math.exp(rng.uniform(-limit, limit))
+            height, width = (
+                round(math.sqrt(area / aspect)),
+                round(math.sqrt(area * aspect)),
+            )
+            if 0 < height <= shape[0] and 0 < width <= shape[1]:
+                break
+        else:
+            height = min(shape[0], shape[1] / target)
+            share = height * height * target / (shape[0] * shape[1])
+            height *= min(1.0, math.sqrt(self.area[1] / share))
+            height, width = max(1, int(height)), max(1, int(height * target))
+        top = rng.integers(shape[0] - height + 1)
+        left = rng.integers(shape[1] - width + 1)
+        return int(top), int(left), height, width
+
+    def _jitter(self, image: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Brightness, contrast, saturation and hue in random order."""
+        values = np.arange(256, dtype=np.float32)
+        for step in rng.permutation(4):
+            if step == 0:
+                table = values * rng.uniform(1 - self.brightness, 1 + self.brightness)
+                image = cv2.LUT(image, _to_uint8(table))
+            elif step == 1:
+                factor = rng.uniform(1 - self.contrast, 1 + self.contrast)
+                mean = cv2.cvtColor(image, cv2.COLOR_BGR2GRAY).mean()
+                image = cv2.LUT(image, _to_uint8(mean + factor * (values - mean)))
+            elif step == 2:
+                factor = rng.uniform(1 - self.saturation, 1 + self.saturation)
+                image = cv2.addWeighted(image, factor, _grey(image), 1 - factor, 0)
+            elif self.hue:
+                shift = round(rng.uniform(-self.hue, self.hue) * 256) % 256
+                hsv = cv2.cvtColor(image, cv2.COLOR_BGR2HSV_FULL)
+                hsv[..., 0] += np.uint8(shift)  # wraps around, as hue does
+                image = cv2.cvtColor(hsv, cv2.COLOR_HSV2BGR_FULL)
+        return image
+
+
+def _to_uint8(values: np.ndarray) -> np.ndarray:
+    return np.rint(values).clip(0, 255).astype(np.uint8)
+
+
+def _grey(image: np.ndarray) -> np.ndarray:
+    """Luminance in all three channels."""
+    grey = cv2.cvtColor(image, cv2.COLOR_BGR2GRAY)
+    return cv2.cvtColor(grey, cv2.COLOR_GRAY2BGR)
+
+
+@TRANSFORMS.register_module()
+class MultiViewCrop(BaseTransform):
+    """Replace an image by several random views of it.
+
+    Required keys: ``img`` (H, W, 3) uint8 BGR; ``rng``, the numpy generator of this
+    sample. Set key: ``img``, the list of views.
+
+    Args:
+        views: one dict per kind of view, in the order of the model's inputs:
+            ``num_views`` and the arguments of ``RandomView``.
+
+    Source: Sapiens2 (arXiv 2604.21681) A.1.1 for numbers of views and crop ranges;
+        strengths of the colour changes of DINOv3 (arXiv 2508.10104).
+    """
+
+    def __init__(self, views: list[dict]) -> None:
+        self.views: list[RandomView] = []
+        for kind in views:
+            kind = dict(kind)
+            num_views = kind.pop('num_views')
+            self.views += [RandomView(**kind)] * num_views
+
+    def transform(self, results: dict) -> dict:
+        image, rng = results['img'], results['rng']
+        results['img'] = [view(image, rng) for view in self.views]
+        return results
+
+    def __repr__(self) -> str:
+        sizes = [view.size for view in self.views]
+        return f'{type(self).__name__}(sizes={sizes})'

@@ -1,0 +1,91 @@
+"""Images without labels: a folder or a list of files."""
+
+from os.path import join
+
+import numpy as np
+from mmengine.fileio import list_from_file
+from mmpretrain.datasets import CustomDataset
+
+from sapiens2_mm.registry import DATASETS
+
+from .transforms.load_image import read_image
+from .usable_image import UnusableImageError, check_skips, read_usable
+
+EXTENSIONS = ('.jpg', '.jpeg', '.png', '.webp', '.bmp', '.ppm', '.pgm', '.tif', '.tiff')
+
+
+@DATASETS.register_module()
+class UnlabeledImageDataset(CustomDataset):
+    """Images for pretraining.
+
+    All images under ``data_root``, at any depth, or those that ``ann_file`` names, one
+    path per line, relative to ``data_root`` or absolute.
+
+    The dataset reads the image itself: its pipeline starts with ``img`` (H, W, 3)
+    uint8 BGR, ``img_path``, the numpy generator ``rng`` and ``skipped``, the list of
+    messages about images that could not be used in the place of which this one came.
+    It takes an index, or the pair (index, draw) of ``DrawSampler``; a draw gives the
+    same ``rng``, and therefore the same views, whenever it is asked for.
+
+    Args:
+        data_root: folder.
+        ann_file: list of images; empty to search the folder.
+        min_short_side: smaller images are left out, pixels; 0 takes all. The paper
+            asks for 384.
+        max_skips: unusable images in a row that end the run.
+        seed: of the generators.
+        **kwargs: of mmpretrain's ``CustomDataset``.
+
+    Raises:
+        RuntimeError: if there is no image, or ``max_skips`` is exceeded.
+    """
+
+    def __init__(
+        self,
+        data_root: str = '',
+        ann_file: str = '',
+        min_short_side: int = 0,
+        max_skips: int = 100,
+        seed: int = 0,
+        **kwargs,
+    ) -> None:
+        self.min_short_side = min_short_side
+        self.max_skips = max_skips
+        self.seed = seed
+        kwargs = {'extensions': EXTENSIONS, **kwargs}
+        super().__init__(data_root, ann_file=ann_file, with_label=False, **kwargs)
+
+    def load_data_list(self) -> list[dict]:
+        """One ``img_path`` per image; empty lines of a list are ignored."""
+        if not self.ann_file:
+            return super().load_data_list()
+        lines = [line.strip() for line in list_from_file(self.ann_file)]
+        if not any(lines):
+            raise RuntimeError(
+                f'UnlabeledImageDataset: {self.ann_file} names no image; write one '
+                'path per line'
+            )
+        return [dict(img_path=join(self.img_prefix, line)) for line in lines if line]
+
+    def __getitem__(self, index: int | tuple[int, int]) -> dict:
+        if not self._fully_initialized:
+            self.full_init()
+        if isinstance(index, tuple):
+            index, draw = index
+            rng = np.random.default_rng([self.seed, draw])
+        else:
+            rng = np.random.default_rng(np.random.randint(2**31))
+        skipped: list[str] = []
+        while True:
+            results = self.get_data_info(index)
+            path = results['img_path']
+            try:
+                results['img'] = read_usable(
+                    lambda path=path: read_image(path), path, self.min_short_side
+                )
+                break
+            except UnusableImageError as err:
+                skipped.append(str(err))
+                check_skips(skipped, self.max_skips, type(self).__name__)
+                index = int(rng.integers(len(self)))
+        return self.pipeline({**results, 'rng': rng, 'skipped': skipped})
