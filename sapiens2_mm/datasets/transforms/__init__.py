@@ -19,8 +19,10 @@ from .load_image import LoadImage
 from .load_seg_annotations import LoadSegAnnotations
 from .multi_view import MultiViewCrop
 from .pack_dense_inputs import PackDenseInputs
+from .photometric_distortion import PhotometricDistortion
 from .random_background import RandomBackground
 from .seg_flip import SegFlip
+from .solarize import RandomSolarize
 
 __all__ = [
     'AreaCubicResize',
@@ -38,12 +40,14 @@ __all__ = [
     'LoadSegAnnotations',
     'MultiViewCrop',
     'PackDenseInputs',
+    'PhotometricDistortion',
     'PointmapTarget',
     'RandomBackground',
     'RandomBlur',
     'RandomDownUpSample',
     'RandomGaussianBlur',
     'RandomGaussianNoise',
+    'RandomSolarize',
     'RelativeDepthTarget',
     'SegFlip',
 ]

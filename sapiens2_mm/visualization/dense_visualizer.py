@@ -1,0 +1,109 @@
+"""What the pictures of dense regression share."""
+
+from typing import Any
+
+import mmcv
+import numpy as np
+import torch
+from mmengine.dist import master_only
+from mmengine.visualization import Visualizer
+
+from sapiens2_mm.structures import DenseDataSample
+
+BACKGROUND_GREY = 100
+
+
+class DenseVisualizer(Visualizer):
+    """Draws image, annotation and prediction side by side.
+
+    A subclass defines ``panels``.
+
+    Args:
+        name: of the instance, see mmengine's ``Visualizer``.
+        kwargs: see mmengine's ``Visualizer``.
+    """
+
+    def __init__(self, name: str = 'visualizer', **kwargs: Any) -> None:
+        super().__init__(name=name, **kwargs)
+
+    def panels(
+        self, image: np.ndarray, data_sample: DenseDataSample, kinds: list[str]
+    ) -> list[np.ndarray]:
+        """Pictures to stand right of the image.
+
+        Args:
+            image: (H, W, 3) uint8 RGB.
+            data_sample: with maps of the image's size.
+            kinds: ``'gt'``, ``'pred'`` or both, in this order.
+
+        Returns:
+            (H, any, 3) uint8 RGB arrays.
+        """
+        raise NotImplementedError
+
+    @master_only
+    def add_datasample(
+        self,
+        name: str,
+        image: np.ndarray,
+        data_sample: DenseDataSample | None = None,
+        draw_gt: bool = True,
+        draw_pred: bool = True,
+        show: bool = False,
+        wait_time: float = 0,
+        out_file: str | None = None,
+        step: int = 0,
+    ) -> None:
+        """Draw a sample.
+
+        Args:
+            name: of the picture.
+            image: (H, W, 3) uint8 RGB.
+            data_sample: what to draw; only the image if None.
+            draw_gt: draw its annotation, if it has one of the image's size.
+            draw_pred: draw its prediction, if it has one.
+            show: in a window.
+            wait_time: seconds before the window closes; 0 waits for a key.
+            out_file: file to write; the visualizer's backends get the picture if None.
+            step: of the run.
+        """
+        kinds = [k for k, wanted in (('gt', draw_gt), ('pred', draw_pred)) if wanted]
+        parts = [image]
+        if data_sample is not None:
+            parts += self.panels(image, data_sample.cpu(), kinds)
+        picture = np.concatenate(parts, axis=1)
+        self.set_image(picture)
+        if show:
+            self.show(picture, win_name=name, wait_time=wait_time)
+        if out_file is None:
+            self.add_image(name, picture, step)
+        elif not mmcv.imwrite(picture[..., ::-1], str(out_file)):
+            raise OSError(f'{type(self).__name__}: could not write {out_file}')
+
+
+def get_map(data_sample: DenseDataSample, name: str) -> np.ndarray | None:
+    """A map of a sample as (H, W, C) array; None if the sample lacks it."""
+    if name not in data_sample:
+        return None
+    values = data_sample.get(name)
+    if isinstance(values, torch.Tensor):
+        values = (
+            values.float().numpy() if values.dtype != torch.bool else values.numpy()
+        )
+    return values.transpose(1, 2, 0)
+
+
+def foreground(data_sample: DenseDataSample, size: tuple[int, int]) -> np.ndarray:
+    """Where to draw: ``pred_mask``, else ``gt_mask``, else everywhere; (H, W) bool."""
+    for name in ('pred_mask', 'gt_mask'):
+        mask = get_map(data_sample, name)
+        if mask is not None and mask.shape[:2] == tuple(size):
+            return mask[..., 0] > 0
+    return np.ones(size, bool)
+
+
+def on_background(
+    colours: np.ndarray, mask: np.ndarray, background: int = BACKGROUND_GREY
+) -> np.ndarray:
+    """``colours`` (H, W, 3) uint8 where ``mask``, else one grey level."""
+    return np.where(mask[..., None], colours, np.uint8(background))

@@ -1,0 +1,126 @@
+"""Pictures of depth, metric and relative."""
+
+import numpy as np
+from matplotlib import colormaps
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import FuncNorm, Normalize
+from matplotlib.figure import Figure
+
+from sapiens2_mm.registry import VISUALIZERS
+from sapiens2_mm.structures import DenseDataSample
+
+from .dense_visualizer import DenseVisualizer, foreground, get_map, on_background
+
+# metres; beyond these bounds inverse depth tells nothing
+NEAREST, FARTHEST = 0.1, 250.0
+
+
+def depth_bounds(depths: list[np.ndarray], mask: np.ndarray) -> tuple[float, float]:
+    """Common colour bounds of several maps: the 1st and 99th percentile in the mask.
+
+    Args:
+        depths: (H, W) each.
+        mask: (H, W) bool.
+
+    Returns:
+        Lower and upper bound, the upper one larger; (0, 1) if nothing is in the mask.
+    """
+    values = np.concatenate([depth[mask] for depth in depths])
+    values = values[np.isfinite(values)]
+    if not values.size:
+        return 0.0, 1.0
+    low, high = (float(v) for v in np.percentile(values, (1, 99)))
+    return low, max(high, low + 1e-3)
+
+
+def inverse_depth_norm(low: float, high: float) -> Normalize:
+    """Depth to [0, 1], linear in inverse depth, the nearest at 1."""
+    low, high = np.clip((low, high), NEAREST, FARTHEST)
+    high = max(high, low * 1.001)
+
+    def forward(depth: np.ndarray) -> np.ndarray:
+        depth = np.clip(depth, NEAREST, FARTHEST)
+        return (1 / depth - 1 / high) / (1 / low - 1 / high)
+
+    def inverse(share: np.ndarray) -> np.ndarray:
+        return 1 / (share * (1 / low - 1 / high) + 1 / high)
+
+    # the norm maps vmin to 0, so the far end comes first
+    return FuncNorm((forward, inverse), vmin=high, vmax=low, clip=False)
+
+
+def colour_bar(height: int, mappable: ScalarMappable, label: str) -> np.ndarray:
+    """A labelled colour bar.
+
+    Args:
+        height: pixels.
+        mappable: norm and colour map.
+        label: with the unit.
+
+    Returns:
+        (height, width, 3) uint8 RGB on white.
+    """
+    dpi = 100
+    width = max(90, height // 5)
+    figure = Figure(figsize=(width / dpi, height / dpi), dpi=dpi)
+    canvas = FigureCanvasAgg(figure)
+    axes = figure.add_axes((0.08, 0.05, 0.2, 0.9))
+    bar = figure.colorbar(mappable, cax=axes, label=label)
+    low, high = sorted((mappable.norm.vmin, mappable.norm.vmax))
+    bar.set_ticks(np.linspace(low, high, 6))
+    bar.ax.yaxis.set_major_formatter('{x:.2f}')
+    canvas.draw()
+    return np.asarray(canvas.buffer_rgba())[..., :3].copy()
+
+
+@VISUALIZERS.register_module()
+class DepthVisualizer(DenseVisualizer):
+    """Relative depth, near is bright, on grey with a colour bar.
+
+    Each map has its own bounds, as relative depths have no common unit.
+
+    Source: Sapiens, demo of the depth task.
+    """
+
+    def panels(
+        self, image: np.ndarray, data_sample: DenseDataSample, kinds: list[str]
+    ) -> list[np.ndarray]:
+        mask = foreground(data_sample, image.shape[:2])
+        parts = []
+        for kind in kinds:
+            depth = get_map(data_sample, f'{kind}_depth')
+            if depth is None:
+                continue
+            norm = Normalize(*depth_bounds([depth[..., 0]], mask))
+            mappable = ScalarMappable(norm, colormaps['inferno_r'])
+            colours = mappable.to_rgba(depth[..., 0], bytes=True)[..., :3]
+            parts.append(on_background(colours, mask))
+            parts.append(colour_bar(len(image), mappable, 'relative depth'))
+        return parts
+
+
+@VISUALIZERS.register_module()
+class PointmapVisualizer(DenseVisualizer):
+    """Z of the points in metres, as turbo colours of the inverse, on grey.
+
+    Annotation and prediction share their bounds and one colour bar; near is red.
+
+    Source: Sapiens2 official repository, colours of the pointmap task.
+    """
+
+    def panels(
+        self, image: np.ndarray, data_sample: DenseDataSample, kinds: list[str]
+    ) -> list[np.ndarray]:
+        mask = foreground(data_sample, image.shape[:2])
+        points = [get_map(data_sample, f'{kind}_pointmap') for kind in kinds]
+        depths = [xyz[..., 2] for xyz in points if xyz is not None]
+        if not depths:
+            return []
+        norm = inverse_depth_norm(*depth_bounds(depths, mask))
+        mappable = ScalarMappable(norm, colormaps['turbo'])
+        parts = [
+            on_background(mappable.to_rgba(depth, bytes=True)[..., :3], mask)
+            for depth in depths
+        ]
+        return [*parts, colour_bar(len(image), mappable, 'Z [m]')]

@@ -1,0 +1,71 @@
+"""Export of pointmaps."""
+
+from pathlib import Path
+
+import numpy as np
+from plyfile import PlyData, PlyElement
+
+
+def save_point_cloud(
+    path: str | Path,
+    points: np.ndarray,
+    colours: np.ndarray | None = None,
+    normals: np.ndarray | None = None,
+    mask: np.ndarray | None = None,
+) -> int:
+    """Write a binary PLY file.
+
+    Args:
+        path: file to write; its folder is made.
+        points: (3, H, W), X right, Y down, Z forward, metres.
+        colours: (H, W, 3) uint8 RGB.
+        normals: (3, H, W).
+        mask: (1, H, W) or (H, W) bool, the points to write. Points that are not finite
+            are left out too.
+
+    Returns:
+        Number of points written.
+
+    Raises:
+        ValueError: if the sizes differ or no point is left.
+    """
+    points = np.asarray(points, np.float32)
+    size = points.shape[1:]
+    keep = np.isfinite(points).all(0)
+    columns = dict(zip('xyz', points, strict=True))
+    if mask is not None:
+        mask = np.asarray(mask, bool).reshape(np.shape(mask)[-2:])
+        _check_size('mask', mask.shape, size)
+        keep &= mask
+    if normals is not None:
+        normals = np.asarray(normals, np.float32)
+        _check_size('normals', normals.shape[1:], size)
+        columns.update(zip(('nx', 'ny', 'nz'), normals, strict=True))
+    if colours is not None:
+        colours = np.asarray(colours)
+        if colours.dtype != np.uint8:
+            raise ValueError(
+                f'save_point_cloud: colours must be uint8, got {colours.dtype}'
+            )
+        _check_size('colours', colours.shape[:2], size)
+        columns.update(
+            zip(('red', 'green', 'blue'), colours.transpose(2, 0, 1), strict=True)
+        )
+    if not keep.any():
+        raise ValueError(f'save_point_cloud: no point left to write to {path}')
+    table = np.empty(
+        np.count_nonzero(keep), [(name, x.dtype) for name, x in columns.items()]
+    )
+    for name, values in columns.items():
+        table[name] = values[keep]
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    PlyData([PlyElement.describe(table, 'vertex')]).write(str(path))
+    return len(table)
+
+
+def _check_size(name: str, size: tuple[int, ...], expected: tuple[int, ...]) -> None:
+    if tuple(size) != tuple(expected):
+        raise ValueError(
+            f'save_point_cloud: {name} of size {tuple(size)} do not fit points of size '
+            f'{tuple(expected)}'
+        )
