@@ -283,6 +283,10 @@ class Sapiens2(BaseModule):
         if not indices:
             raise ValueError('Sapiens2: out_indices is empty; name at least one block')
         for index in indices:
+            if not isinstance(index, int):
+                raise TypeError(
+                    f'Sapiens2: out_indices must be int or ints, got {out_indices!r}'
+                )
             if not -self.num_layers <= index < self.num_layers:
                 raise ValueError(
                     f'Sapiens2: out_indices {out_indices} must lie in '
