@@ -1,6 +1,23 @@
 """Hooks."""
 
+from .atomic_checkpoint_hook import AtomicCheckpointHook
+from .export_backbone_hook import ExportBackboneHook
 from .keypoint_check_hook import KeypointCheckHook
+from .load_checkpoint_hook import LoadCheckpointHook
+from .pretrain_data_hook import PretrainDataHook
+from .random_state_hook import RandomStateHook
+from .reconstruction_hook import ReconstructionHook
+from .teacher_update_hook import TeacherUpdateHook
 from .visualization_hook import VisualizationHook
 
-__all__ = ['KeypointCheckHook', 'VisualizationHook']
+__all__ = [
+    'AtomicCheckpointHook',
+    'ExportBackboneHook',
+    'KeypointCheckHook',
+    'LoadCheckpointHook',
+    'PretrainDataHook',
+    'RandomStateHook',
+    'ReconstructionHook',
+    'TeacherUpdateHook',
+    'VisualizationHook',
+]

@@ -69,23 +69,26 @@ class PatchReconstructionLoss(nn.Module):
         self.target_scale = target_scale
         self.loss_weight = loss_weight
 
+    def resize(self, views: Tensor) -> Tensor:
+        """(B, 3, H, W) views to float32 at the size of the target."""
+        views = views.float()
+        if self.target_scale == 1:
+            return views
+        size = [round(side * self.target_scale) for side in views.shape[2:]]
+        return F.interpolate(views, size, mode='bicubic', antialias=True)
+
     def raw_patches(self, views: Tensor, grid: tuple[int, int]) -> Tensor:
         """(B, 3, H, W) views to (B, N, P) patches of the target, not normalised.
 
         Raises:
-            ValueError: if the target's size is no multiple of the grid.
+            ValueError: if the target does not divide into square patches.
         """
-        height = round(views.shape[2] * self.target_scale)
-        width = round(views.shape[3] * self.target_scale)
+        views = self.resize(views)
+        height, width = views.shape[2:]
         if height % grid[0] or width % grid[1] or height * grid[1] != width * grid[0]:
             raise ValueError(
                 f'PatchReconstructionLoss: a target of {(height, width)} does not '
                 f'divide into {grid} square patches; change target_scale'
-            )
-        views = views.float()
-        if self.target_scale != 1:
-            views = F.interpolate(
-                views, (height, width), mode='bicubic', antialias=True
             )
         return patchify(views, height // grid[0])
 

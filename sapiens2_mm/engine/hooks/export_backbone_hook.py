@@ -1,0 +1,32 @@
+"""Writes the pretrained encoders at the end of a run."""
+
+from pathlib import Path
+
+from mmengine.dist import master_only
+from mmengine.hooks import Hook
+from mmengine.model import is_model_wrapper
+from mmengine.runner import Runner
+from safetensors.torch import save_file
+
+from sapiens2_mm.models.selfsup.export import export_backbone
+from sapiens2_mm.registry import HOOKS
+
+
+@HOOKS.register_module()
+class ExportBackboneHook(Hook):
+    """Writes ``backbone_student.safetensors`` and ``backbone_teacher.safetensors``.
+
+    They go to the work folder when training ends, have the keys of the released
+    pretrained files, and fit ``init_cfg=dict(type='Pretrained', checkpoint=...)`` of
+    any backbone of the same size. A run without a teacher writes the student alone.
+    """
+
+    @master_only
+    def after_train(self, runner: Runner) -> None:
+        model = runner.model.module if is_model_wrapper(runner.model) else runner.model
+        encoders = ['student'] if model.teacher is None else ['student', 'teacher']
+        for which in encoders:
+            path = Path(runner.work_dir) / f'backbone_{which}.safetensors'
+            weights = export_backbone(model.state_dict(), which)
+            save_file({key: value.cpu() for key, value in weights.items()}, path)
+            runner.logger.info(f'The {which} encoder was written to {path}')

@@ -1,0 +1,90 @@
+"""Keeps account of the images of a pretraining run."""
+
+from pathlib import Path
+
+import torch
+from mmengine import dist
+from mmengine.hooks import Hook
+from mmengine.runner import Runner
+
+from sapiens2_mm.registry import HOOKS
+
+_KEY = 'data_positions'
+_NUM_SHOWN = 20
+
+
+@HOOKS.register_module()
+class PretrainDataHook(Hook):
+    """Names unusable images at the end, and remembers the place in a stream of shards.
+
+    Unusable images are counted once each, over all processes. The log shows the
+    number and the first 20 messages; all are written to ``unusable_images.txt`` in
+    the log folder.
+
+    For data with a ``seek`` method (``TarShardDataset``) the positions of all readers
+    are stored in every checkpoint and handed back on resume.
+    """
+
+    priority = 'NORMAL'  # before the checkpoint is written
+
+    def __init__(self) -> None:
+        self.messages: dict[str, None] = {}  # an ordered set
+        self.positions: list[tuple[int, int, int]] = []  # of this process's readers
+        self.of_all: list[torch.Tensor] = []  # the same, of all processes
+
+    def before_train(self, runner: Runner) -> None:
+        loader = runner.train_dataloader
+        if not self.positions and hasattr(loader.dataset, 'seek'):
+            self.positions = [(0, 0, 0)] * max(1, loader.num_workers)
+
+    def after_train_iter(
+        self,
+        runner: Runner,
+        batch_idx: int,
+        data_batch: dict | None = None,
+        outputs: dict | None = None,
+    ) -> None:
+        samples = data_batch['data_samples']
+        for sample in samples:
+            self.messages.update(dict.fromkeys(sample.get('skipped', ())))
+        if self.positions:
+            reader, *position = samples[-1].position
+            self.positions[reader] = tuple(position)
+            # Now, not when a checkpoint is written: that is done by one process only.
+            self.of_all = dist.all_gather(torch.tensor(self.positions))
+
+    def before_save_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
+        if self.of_all:
+            checkpoint[_KEY] = [positions.tolist() for positions in self.of_all]
+
+    def after_load_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
+        """Seek, if the run is being continued.
+
+        Raises:
+            ValueError: if the number of processes has changed.
+        """
+        if _KEY not in checkpoint or not runner._resume:
+            return
+        positions = checkpoint[_KEY]
+        rank, world_size = dist.get_dist_info()
+        if len(positions) != world_size:
+            raise ValueError(
+                f'PretrainDataHook: the run to continue had {len(positions)} processes,'
+                f' this one has {world_size}; start as many, or begin a new run with '
+                'load_from'
+            )
+        self.positions = [tuple(position) for position in positions[rank]]
+        runner.train_dataloader.dataset.seek(self.positions, checkpoint['meta']['iter'])
+
+    def after_train(self, runner: Runner) -> None:
+        lists = dist.all_gather_object(list(self.messages))
+        messages = sorted({message for part in lists for message in part})
+        if not messages or dist.get_rank() > 0:
+            return
+        path = Path(runner.log_dir) / 'unusable_images.txt'
+        path.write_text('\n'.join(messages) + '\n', encoding='utf-8')
+        shown = '\n  '.join(messages[:_NUM_SHOWN])
+        runner.logger.warning(
+            f'{len(messages)} images could not be used and were replaced; all are '
+            f'named in {path}:\n  {shown}'
+        )

@@ -1,0 +1,64 @@
+"""Moves the teacher after each optimizer step."""
+
+import torch
+from mmengine import dist
+from mmengine.hooks import Hook
+from mmengine.model import is_model_wrapper
+from mmengine.runner import Runner
+from torch import Tensor
+from torch.distributed.nn.functional import all_gather
+
+from sapiens2_mm.registry import HOOKS
+
+
+@HOOKS.register_module()
+class TeacherUpdateHook(Hook):
+    """Calls ``after_step`` of a ``Sapiens2Pretrain`` once per optimizer step.
+
+    With gradient accumulation that is once per accumulated batch, not per iteration.
+    If several processes train, it also hands the model what it needs to combine the
+    centre's statistics over them.
+
+    Args:
+        gather_koleo: look for nearest neighbours among the samples of all processes
+            instead of within each.
+    """
+
+    priority = 'NORMAL'  # before the checkpoint is written
+
+    def __init__(self, gather_koleo: bool = False) -> None:
+        self.gather_koleo = gather_koleo
+
+    def before_train(self, runner: Runner) -> None:
+        rank, world_size = dist.get_dist_info()
+        if world_size > 1:
+            gather = gather_with_gradient if self.gather_koleo else None
+            _unwrap(runner).share_between_processes(rank, all_reduce, gather)
+
+    def after_train_iter(
+        self,
+        runner: Runner,
+        batch_idx: int,
+        data_batch: dict | None = None,
+        outputs: dict | None = None,
+    ) -> None:
+        # True when the backward pass just counted was followed by a step.
+        if runner.optim_wrapper.should_update():
+            _unwrap(runner).after_step()
+
+
+def all_reduce(x: Tensor, op: str) -> Tensor:
+    """Combine ``x`` over all processes; ``x`` itself stays as it is."""
+    x = x.clone()
+    dist.all_reduce(x, op)
+    return x
+
+
+def gather_with_gradient(x: Tensor) -> tuple[Tensor, int]:
+    """Join (B, C) tensors of all processes, B equal; and the row where ``x`` begins."""
+    return torch.cat(all_gather(x)), dist.get_rank() * len(x)
+
+
+def _unwrap(runner: Runner) -> torch.nn.Module:
+    model = runner.model
+    return model.module if is_model_wrapper(model) else model

@@ -1,0 +1,55 @@
+"""Training loop that continues without reading old data again."""
+
+from mmengine.runner import IterBasedTrainLoop
+from mmengine.runner.loops import _InfiniteDataloaderIterator
+
+from sapiens2_mm.registry import LOOPS
+
+
+@LOOPS.register_module()
+class SeekingTrainLoop(IterBasedTrainLoop):
+    """Iteration-based training that resumes its data by seeking.
+
+    mmengine's loop loads and drops all batches that a resumed run has already used.
+    This one tells the sampler (``DrawSampler``), or finds told by
+    ``PretrainDataHook``, the dataset (``TarShardDataset``), where to begin.
+
+    Args: as mmengine's ``IterBasedTrainLoop``.
+
+    Raises:
+        TypeError: on resuming with data that cannot seek.
+    """
+
+    def run(self) -> None:
+        """Train."""
+        self.runner.call_hook('before_train')
+        self.runner.call_hook('before_train_epoch')
+        if self._iter > 0:
+            self._seek()
+        while self._iter < self._max_iters and not self.stop_training:
+            self.runner.model.train()
+            self.run_iter(next(self.dataloader_iterator))
+            self._decide_current_val_interval()
+            if self._validates_now():
+                self.runner.val_loop.run()
+        self.runner.call_hook('after_train_epoch')
+        self.runner.call_hook('after_train')
+        return self.runner.model
+
+    def _validates_now(self) -> bool:
+        due = self._iter % self.val_interval == 0 or self._iter == self._max_iters
+        return self.runner.val_loop is not None and self._iter >= self.val_begin and due
+
+    def _seek(self) -> None:
+        loader = self.dataloader
+        if hasattr(loader.sampler, 'seek'):
+            loader.sampler.seek(self._iter * loader.batch_size)
+        elif not hasattr(loader.dataset, 'seek'):
+            raise TypeError(
+                'SeekingTrainLoop: cannot continue the data of '
+                f'{type(loader.dataset).__name__} with {type(loader.sampler).__name__};'
+                ' use sapiens2_mm.DrawSampler, or train with by_epoch=False and '
+                "without this loop's type"
+            )
+        # The iterator that the constructor made has begun at the start of the data.
+        self.dataloader_iterator = _InfiniteDataloaderIterator(loader)
