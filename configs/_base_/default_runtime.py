@@ -3,8 +3,13 @@ default_hooks = dict(
     timer=dict(type='IterTimerHook'),
     logger=dict(type='LoggerHook', interval=50, log_metric_by_epoch=False),
     param_scheduler=dict(type='ParamSchedulerHook'),
+    load=dict(type='sapiens2_mm.LoadCheckpointHook'),
+    random_state=dict(type='sapiens2_mm.RandomStateHook'),
     checkpoint=dict(
-        type='CheckpointHook', by_epoch=False, interval=1000, max_keep_ckpts=3
+        type='sapiens2_mm.AtomicCheckpointHook',
+        by_epoch=False,
+        interval=1000,
+        max_keep_ckpts=3,
     ),
     sampler_seed=dict(type='DistSamplerSeedHook'),
     visualization=dict(type='sapiens2_mm.VisualizationHook', enable=False),

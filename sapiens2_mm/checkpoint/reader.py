@@ -23,6 +23,20 @@ _WRAPPERS = ('state_dict', 'model', 'teacher', 'model_state_dict', 'module')
 _SHARD_INDEX = '.safetensors.index.json'
 
 
+class Checkpoint(dict):
+    """Content of a checkpoint, and where it came from.
+
+    Args:
+        entries: ``state_dict``, ``meta`` and, of a training run, ``optimizer`` and so
+            on.
+        source: address as given.
+    """
+
+    def __init__(self, entries: dict, source: str) -> None:
+        super().__init__(entries)
+        self.source = source
+
+
 class _NoTrainingState(dict):
     """``meta`` of a file without one; says so to who wants to resume from it."""
 
@@ -37,7 +51,7 @@ class _NoTrainingState(dict):
         )
 
 
-def read_checkpoint(source: str | Path, map_location: Location = 'cpu') -> dict:
+def read_checkpoint(source: str | Path, map_location: Location = 'cpu') -> Checkpoint:
     """Read weights and, where the file has them, the rest of a training state.
 
     Args:
@@ -176,20 +190,18 @@ def _read_pickle(path: Path, map_location: Location) -> Any:
     )
 
 
-def _unwrap(checkpoint: Any, source: str, entries: dict[str, str]) -> dict:
+def _unwrap(checkpoint: Any, source: str, entries: dict[str, str]) -> Checkpoint:
     if isinstance(checkpoint, dict) and isinstance(checkpoint.get('state_dict'), dict):
-        result = checkpoint
+        result = Checkpoint(checkpoint, source)
     else:
-        result = {'state_dict': checkpoint}
+        result = Checkpoint({'state_dict': checkpoint}, source)
     weights = result['state_dict']
-    while isinstance(weights, dict) and not _is_flat(weights):
+    while isinstance(weights, dict) and not _has_tensors(weights):
         inner = [weights[k] for k in _WRAPPERS if isinstance(weights.get(k), dict)]
         if not inner:
             break
         weights = inner[0]
-    if not isinstance(weights, dict) or not any(
-        isinstance(value, Tensor) for value in weights.values()
-    ):
+    if not isinstance(weights, dict) or not _has_tensors(weights):
         raise CheckpointError(f'{source} holds no weights')
     result['state_dict'] = weights
     if not isinstance(result.get('meta'), dict):
@@ -197,5 +209,5 @@ def _unwrap(checkpoint: Any, source: str, entries: dict[str, str]) -> dict:
     return result
 
 
-def _is_flat(weights: dict) -> bool:
+def _has_tensors(weights: dict) -> bool:
     return any(isinstance(value, Tensor) for value in weights.values())

@@ -1,0 +1,91 @@
+"""What a runner may load, and for what."""
+
+import logging
+
+from mmengine.hooks import Hook
+from mmengine.model import BaseTTAModel, is_model_wrapper
+from mmengine.optim import OptimWrapper, OptimWrapperDict
+from mmengine.runner import Runner
+from torch import nn
+
+from sapiens2_mm.checkpoint.errors import CheckpointError
+from sapiens2_mm.checkpoint.loading import log_summary
+from sapiens2_mm.checkpoint.matching import match
+from sapiens2_mm.checkpoint.rules import (
+    check_inference,
+    check_resume,
+    check_training,
+)
+from sapiens2_mm.registry import HOOKS
+
+_HEADS = ('head.', 'decode_head.')
+
+
+@HOOKS.register_module()
+class LoadCheckpointHook(Hook):
+    """Match a checkpoint to the model by name, and refuse one that does not fit.
+
+    * Testing needs every weight.
+    * Training by ``load_from`` needs the whole backbone. The head may be absent, or
+      end in a layer of another size: that part starts untrained, with one warning.
+    * Resuming needs the same model and optimizer.
+
+    One line in the log counts matched, missing and unexpected keys.
+    """
+
+    priority = 'VERY_HIGH'  # before hooks that read the weights, such as EMAHook
+
+    def after_load_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
+        """Give the weights the model's names.
+
+        Raises:
+            CheckpointError: names the keys and both shapes.
+        """
+        model = _unwrapped(runner.model)
+        if any('_flat_param' in name for name, _ in model.named_parameters()):
+            return  # sharded weights have other shapes; their strategy checks them
+        source = getattr(checkpoint, 'source', 'the checkpoint')
+        if runner._resume:
+            _check_training_state(runner, checkpoint, source)
+        found = match(checkpoint['state_dict'], model, source)
+        if runner._resume:
+            check_resume(found, source)
+        elif isinstance(runner.optim_wrapper, OptimWrapper | OptimWrapperDict):
+            warning = check_training(found, source)
+            if warning:
+                runner.logger.log(logging.WARNING, warning)
+            own = model.state_dict()
+            for key in [*found.missing, *found.mismatched]:
+                if key.startswith(_HEADS):  # or mmengine would warn once more
+                    found.state[key] = own[key]
+        else:
+            check_inference(found, source)
+        log_summary(found, source)
+        checkpoint['state_dict'] = found.state
+
+
+def _unwrapped(model: nn.Module) -> nn.Module:
+    while is_model_wrapper(model) or isinstance(model, BaseTTAModel):
+        model = model.module
+    return model
+
+
+def _check_training_state(runner: Runner, checkpoint: dict, source: str) -> None:
+    if 'optimizer' not in checkpoint or 'iter' not in checkpoint['meta']:
+        raise CheckpointError(
+            f'cannot resume from {source}: it holds weights only, no optimizer state; '
+            'start a new run from it by load_from instead'
+        )
+    theirs = _group_sizes(checkpoint['optimizer'])
+    ours = _group_sizes(runner.optim_wrapper.state_dict())
+    if theirs != ours:
+        raise CheckpointError(
+            f'cannot resume from {source}: its optimizer has {len(theirs)} parameter '
+            f'groups with {sum(theirs)} parameters, this run {len(ours)} with '
+            f'{sum(ours)}; the model or the optimizer settings have changed. Start a '
+            'new run from its weights by load_from instead'
+        )
+
+
+def _group_sizes(state: dict) -> list[int]:
+    return [len(group['params']) for group in state.get('param_groups', [])]
