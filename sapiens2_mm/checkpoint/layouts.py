@@ -10,8 +10,6 @@
 import torch
 from torch import Tensor
 
-from sapiens2_mm.models.layers import RotaryEmbedding
-
 from .errors import CheckpointError
 from .key_map import KeyMap, Prefix, Rename, Rule, SplitRows
 
@@ -126,6 +124,8 @@ def to_transformers(state: dict[str, Tensor], task: str) -> dict[str, Tensor]:
 
 
 def _released_periods(state: dict[str, Tensor], prefix: str) -> Tensor:
+    from sapiens2_mm.models.layers import RotaryEmbedding  # which imports this package
+
     head_dims = len(state[f'{prefix}blocks.0.attn.q_norm.weight'])
     return RotaryEmbedding(head_dims).periods
 

@@ -54,13 +54,21 @@ def load_for_inference(
     return checkpoint['meta']
 
 
-def load_backbone(backbone: nn.Module, source: str) -> None:
+def load_backbone(backbone: nn.Module, source: str, prefix: str | None = None) -> None:
     """Fill a backbone from a checkpoint of itself or of a model that contains it.
+
+    Args:
+        backbone: a ``Sapiens2``.
+        source: see ``read_checkpoint``.
+        prefix: which of several backbones in the checkpoint; none needed otherwise.
 
     Raises:
         CheckpointError: if a weight is missing or has another shape.
     """
-    found = match(read_checkpoint(source)['state_dict'], backbone, source)
+    state = read_checkpoint(source)['state_dict']
+    if prefix is not None:
+        state = {k: v for k, v in state.items() if k.startswith(prefix)} or state
+    found = match(state, backbone, source)
     check_training(found, source)
     backbone.load_state_dict(found.state, strict=False)
     log_summary(found, source)

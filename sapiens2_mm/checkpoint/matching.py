@@ -195,8 +195,9 @@ def _check_tokenizer(found: Match, source: str) -> None:
     lost = [key for key in found.missing if 'tokenizer.' in key]
     if extra:
         raise CheckpointError(
-            f'{source} is a 4K checkpoint with a window tokenizer ({listed(extra)}), '
-            'the model has none; set use_tokenizer=True in the backbone'
+            f'{source} is a 4K checkpoint: it has {len(extra)} tokenizer keys '
+            f'({listed(extra)}), the model has no window tokenizer; set '
+            'use_tokenizer=True in the backbone'
         )
     if lost:
         raise CheckpointError(

@@ -9,12 +9,11 @@ from ..layers import LayerScale, RMSNorm, RotaryEmbedding, WindowTokenizer
 _STD = 0.02
 
 
-def has_pretrained(init_cfg: dict | list[dict] | None) -> bool:
-    """Whether an mmengine ``init_cfg`` loads a checkpoint."""
-    if not init_cfg:
-        return False
-    cfgs = [init_cfg] if isinstance(init_cfg, dict) else init_cfg
-    return any(cfg['type'] in ('Pretrained', PretrainedInit) for cfg in cfgs)
+def pretrained_cfg(init_cfg: dict | list[dict] | None) -> dict | None:
+    """The part of an mmengine ``init_cfg`` that names a checkpoint, if there is one."""
+    cfgs = [init_cfg] if isinstance(init_cfg, dict) else init_cfg or []
+    found = [cfg for cfg in cfgs if cfg['type'] in ('Pretrained', PretrainedInit)]
+    return found[-1] if found else None
 
 
 def init_backbone(backbone: nn.Module) -> None:

@@ -1,6 +1,7 @@
 """The Sapiens2 vision transformer."""
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 
 import numpy as np
 import torch
@@ -9,6 +10,7 @@ from mmengine.utils import to_2tuple
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from sapiens2_mm.checkpoint import UnfilledWeights, load_backbone
 from sapiens2_mm.registry import MODELS
 
 from ..layers import (
@@ -19,7 +21,7 @@ from ..layers import (
     WindowTokenizer,
 )
 from .arch import parse_arch
-from .init import has_pretrained, init_backbone
+from .init import init_backbone, pretrained_cfg
 from .load_checks import check_state_dict
 
 OUT_TYPES = ('raw', 'cls_token', 'featmap')
@@ -59,7 +61,9 @@ class Sapiens2(BaseModule):
             activations.
         use_tokenizer: pool windows of patches by ``WindowTokenizer`` first (4K).
         window_size: side of such a window in patches.
-        init_cfg: mmengine's; with ``type='Pretrained'`` random filling is skipped.
+        init_cfg: mmengine's; ``type='Pretrained'`` takes any checkpoint that holds a
+            backbone, see ``sapiens2_mm.checkpoint``; random filling is skipped, and
+            ``init_weights()`` must be called before use.
 
     Raises:
         ValueError: on a value that is not listed above, or an image size that is no
@@ -138,16 +142,19 @@ class Sapiens2(BaseModule):
             rescale=rope_rescale,
         )
         drop_path_rates = np.linspace(0, drop_path_rate, self.num_layers).tolist()
-        self.blocks = nn.ModuleList(
-            TransformerBlock(
-                self.embed_dims,
-                sizes.num_heads,
-                sizes.num_kv_heads(index),
-                sizes.feedforward_channels,
-                drop_path_rate=drop_path_rates[index],
+        # Random numbers that init_weights() replaces by a checkpoint take long to draw.
+        draws = nullcontext() if pretrained_cfg(init_cfg) is None else UnfilledWeights()
+        with draws:
+            self.blocks = nn.ModuleList(
+                TransformerBlock(
+                    self.embed_dims,
+                    sizes.num_heads,
+                    sizes.num_kv_heads(index),
+                    sizes.feedforward_channels,
+                    drop_path_rate=drop_path_rates[index],
+                )
+                for index in range(self.num_layers)
             )
-            for index in range(self.num_layers)
-        )
         self.ln1 = RMSNorm(self.embed_dims)
         self._freeze()
 
@@ -248,10 +255,18 @@ class Sapiens2(BaseModule):
             module.eval().requires_grad_(False)
 
     def init_weights(self) -> None:
-        """Fill all parameters, unless ``init_cfg`` names a pretrained checkpoint."""
-        if not has_pretrained(self.init_cfg):
+        """Fill all parameters, from the checkpoint of ``init_cfg`` if it names one.
+
+        Raises:
+            CheckpointError: if the checkpoint does not fill the whole backbone.
+        """
+        pretrained = pretrained_cfg(self.init_cfg)
+        if pretrained is None:
             init_backbone(self)
-        super().init_weights()
+            super().init_weights()
+        else:
+            load_backbone(self, pretrained['checkpoint'], pretrained.get('prefix'))
+            self.is_init = True
 
     def get_layer_depth(self, param_name: str, prefix: str = '') -> tuple[int, int]:
         """Depth of a parameter for layer-wise learning rate decay.
