@@ -142,5 +142,9 @@ def install() -> None:
     from mmengine.config.utils import MODULE2PACKAGE
 
     MODULE2PACKAGE.setdefault('sapiens2_mm', 'sapiens2_mm')
-    if not any(isinstance(finder, _BeforeHost) for finder in sys.meta_path):
-        sys.meta_path.insert(0, _BeforeHost())
+    if any(isinstance(finder, _BeforeHost) for finder in sys.meta_path):
+        return
+    finder = _BeforeHost()
+    if 'mmcv' in sys.modules:  # imported before us; its operators may still come
+        finder.find_spec('mmcv')
+    sys.meta_path.insert(0, finder)
