@@ -1,0 +1,80 @@
+"""Read mask files as raw pixel values."""
+
+import io
+from collections.abc import Sequence
+from pathlib import Path
+
+import mmengine.fileio
+import numpy as np
+from PIL import Image, UnidentifiedImageError
+
+_INDEX_MODES = ('L', 'P', '1', 'I;16', 'I;16L', 'I;16B', 'I;16N', 'I')
+
+
+def read_label_image(
+    path: str | Path,
+    palette: Sequence[Sequence[int]] | None = None,
+    backend_args: dict | None = None,
+) -> np.ndarray:
+    """Pixel values of a mask, before any mapping.
+
+    Grey (8 or 16 bit), palette (the stored indices, not the colours) and 1-bit files
+    hold their values themselves. A colour file is read only with a ``palette``.
+
+    Args:
+        path: of a lossless image.
+        palette: RGB colours; the index of a pixel's colour becomes its value. Only
+            used for colour files.
+        backend_args: of ``mmengine.fileio.get``.
+
+    Returns:
+        (H, W) uint8 or uint16.
+
+    Raises:
+        FileNotFoundError: if there is no such file.
+        ValueError: if it cannot be read, is a colour file without ``palette``, or has
+            a colour that is not in it; names the file.
+    """
+    data = mmengine.fileio.get(str(path), backend_args=backend_args)
+    try:
+        image = Image.open(io.BytesIO(data))
+        image.load()
+    except (UnidentifiedImageError, OSError, SyntaxError, ValueError) as err:
+        raise ValueError(f'cannot read mask {path}: {err}') from err
+    if image.mode in _INDEX_MODES:
+        values = np.asarray(image)
+        if values.dtype == bool:
+            return values.astype(np.uint8)
+        if values.min() < 0 or values.max() > 65535:
+            raise ValueError(f'cannot read mask {path}: values beyond 16 bits')
+        return values if values.dtype == np.uint8 else values.astype(np.uint16)
+    if image.mode not in ('RGB', 'RGBA'):
+        raise ValueError(
+            f'cannot read mask {path}: mode {image.mode} is not supported; save class '
+            'ids as an 8-bit grey or palette PNG'
+        )
+    if palette is None:
+        raise ValueError(
+            f'cannot read mask {path}: it holds colours (mode {image.mode}), not class '
+            'ids; give LoadSegAnnotations the palette (RGB, one colour per value) or '
+            'save class ids as an 8-bit grey or palette PNG'
+        )
+    return _colors_to_ids(np.asarray(image.convert('RGB')), palette, str(path))
+
+
+def _colors_to_ids(
+    rgb: np.ndarray, palette: Sequence[Sequence[int]], path: str
+) -> np.ndarray:
+    codes = rgb.astype(np.int32) @ np.array([65536, 256, 1])
+    known = np.array(palette, np.int32) @ np.array([65536, 256, 1])
+    order = np.argsort(known)
+    place = np.searchsorted(known[order], codes).clip(max=len(known) - 1)
+    ids = order[place]
+    wrong = known[ids] != codes
+    if wrong.any():
+        colors = np.unique(rgb[wrong], axis=0)[:5].tolist()
+        raise ValueError(
+            f'mask {path}: {int(wrong.sum())} pixels have colours that are not in the '
+            f'palette (RGB), such as {colors}'
+        )
+    return ids.astype(np.uint8 if len(known) <= 256 else np.uint16)

@@ -1,0 +1,114 @@
+"""From pixel values of a mask file to class ids.
+
+Three things may stand between the two, always in this order: ``reduce_zero_label``
+(0 becomes ignored, every other value drops by one), an own ``label_map`` of raw values
+or a named source vocabulary, and a choice of classes in another order. The last two
+are composed into one ``label_map``; a lookup table does all of it in one step, the same
+for training and evaluation.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+
+import numpy as np
+
+# Marks pixel values that are neither a class nor ignored.
+UNKNOWN = -1
+_NUM_VALUES = 2**16
+
+
+def compose_label_map(
+    label_map: Mapping[int, int] | None,
+    old_classes: Sequence[str],
+    new_classes: Sequence[str],
+    ignore_index: int = 255,
+) -> dict[int, int] | None:
+    """Join a map of pixel values to ``old_classes`` with a choice of ``new_classes``.
+
+    Args:
+        label_map: pixel value -> index in ``old_classes`` or ``ignore_index``; None
+            if pixel values are such indices already.
+        old_classes: all classes of the annotation.
+        new_classes: the classes wanted, in the wanted order.
+        ignore_index: target of everything that is not wanted.
+
+    Returns:
+        Pixel value -> index in ``new_classes`` or ``ignore_index``; None if nothing
+        changes.
+
+    Raises:
+        ValueError: if a class or a target of ``label_map`` is unknown.
+    """
+    if unknown := [name for name in new_classes if name not in old_classes]:
+        raise ValueError(
+            f'classes {unknown} are not among the {len(old_classes)} classes of the '
+            f'annotation: {list(old_classes)}; for an own class list use '
+            'sapiens2_mm.SegDataset'
+        )
+    if label_map is None:
+        if list(old_classes) == list(new_classes):
+            return None
+        label_map = {index: index for index in range(len(old_classes))}
+    wrong = {
+        value: target
+        for value, target in label_map.items()
+        if target != ignore_index and not 0 <= target < len(old_classes)
+    }
+    if wrong:
+        raise ValueError(
+            f'label_map: targets must be 0 to {len(old_classes) - 1} or {ignore_index} '
+            f'(ignored), got {wrong}'
+        )
+    position = {name: index for index, name in enumerate(new_classes)}
+    return {
+        int(value): ignore_index
+        if target == ignore_index
+        else position.get(old_classes[target], ignore_index)
+        for value, target in label_map.items()
+    }
+
+
+def label_table(
+    num_classes: int,
+    label_map: Mapping[int, int] | None = None,
+    reduce_zero_label: bool = False,
+    ignore_index: int = 255,
+) -> np.ndarray:
+    """Lookup table of 16-bit pixel values.
+
+    Args:
+        num_classes: classes after everything.
+        label_map: value (after the reduction) -> class or ``ignore_index``; None is
+            the identity.
+        reduce_zero_label: first 0 becomes ignored and other values drop by one.
+        ignore_index: pixel value, and class, of ignored pixels.
+
+    Returns:
+        (65536,) int16: class, ``ignore_index`` or ``UNKNOWN``. Read-only.
+    """
+    items = None if label_map is None else tuple(sorted(label_map.items()))
+    return _table(num_classes, items, reduce_zero_label, ignore_index)
+
+
+@lru_cache(maxsize=64)
+def _table(
+    num_classes: int,
+    items: tuple[tuple[int, int], ...] | None,
+    reduce_zero_label: bool,
+    ignore_index: int,
+) -> np.ndarray:
+    mapped = np.full(_NUM_VALUES, UNKNOWN, np.int16)
+    mapped[ignore_index] = ignore_index
+    if items is None:
+        mapped[:num_classes] = np.arange(num_classes)
+    else:
+        for value, target in items:
+            mapped[value] = target
+    if not reduce_zero_label:
+        table = mapped
+    else:
+        table = np.full_like(mapped, UNKNOWN)
+        table[1:] = mapped[:-1]
+        table[0] = table[ignore_index] = ignore_index
+    table.setflags(write=False)
+    return table

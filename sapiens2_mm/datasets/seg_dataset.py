@@ -1,0 +1,273 @@
+"""Images and masks of body parts, any class list [mmseg]."""
+
+import copy
+import os.path as osp
+from collections.abc import Mapping, Sequence
+from pathlib import PurePosixPath
+from typing import Any
+
+import numpy as np
+from mmengine.fileio import exists, list_dir_or_file, list_from_file, load
+from mmengine.logging import print_log
+from mmseg.datasets import BaseSegDataset
+
+from sapiens2_mm.registry import DATASETS
+
+from .label_image import read_label_image
+from .label_table import compose_label_map, label_table
+from .seg_classes import check_seg_metainfo, flip_pairs, make_palette
+
+IMAGE_SUFFIXES = ('.jpg', '.jpeg', '.png', '.bmp', '.tif', '.tiff', '.webp')
+_NUM_PROBED_MASKS = 8
+
+
+@DATASETS.register_module()
+class SegDataset(BaseSegDataset):
+    """Folders of images and masks with equal names, for an own class list::
+
+        data_root/rgb/NAME.jpg      data_prefix['img_path'], any usual image type
+        data_root/seg/NAME.png      data_prefix['seg_map_path'], class ids as pixels
+
+    The classes are those of ``metainfo['classes']``; the first is taken for the
+    background. Folders may have subfolders. Without ``seg_map_path`` (or with None)
+    the images have no masks, as for prediction.
+
+    Args:
+        ann_file: which images to use. Empty: all of the folder; ``.txt``: a name per
+            line; ``.json``: COCO-style (``images`` with ``file_name``) or the official
+            list of samples with ``sample_id``, which is sorted by ``session_id``,
+            ``camera_id`` and ``frame_number``. Names may contain the image folder and
+            the suffix, or not.
+        metainfo: ``classes``; optional ``palette`` (RGB), and ``swap_classes``: pairs
+            of names that change places in a mirrored picture.
+        data_prefix: folders, by default ``dict(img_path='rgb', seg_map_path='seg')``.
+        label_map: pixel value -> index of a class or ``ignore_index``, where masks do
+            not hold class ids, such as ``{0: 0, 255: 1}``. Any other value is an error.
+        reduce_zero_label: first 0 becomes ignored and other values drop by one.
+        in_the_wild: marks the samples as such: ``RandomBackground`` skips them.
+        seg_map_suffix: suffix of the masks.
+        **kwargs: arguments of mmengine's ``BaseDataset``, ``ignore_index``.
+
+    Raises:
+        FileNotFoundError: if a folder, list, image or mask is missing.
+        ValueError, TypeError: for a faulty class list or map, or no image at all.
+    """
+
+    def __init__(
+        self,
+        ann_file: str = '',
+        metainfo: dict | None = None,
+        data_prefix: dict[str, str | None] | None = None,
+        label_map: Mapping[int, int] | None = None,
+        reduce_zero_label: bool = False,
+        in_the_wild: bool = False,
+        seg_map_suffix: str = '.png',
+        **kwargs: Any,
+    ) -> None:
+        if label_map is not None and reduce_zero_label:
+            raise ValueError(
+                f'{type(self).__name__}: give either a map of pixel values or '
+                'reduce_zero_label; the map can do both'
+            )
+        if data_prefix is None:
+            data_prefix = dict(img_path='rgb', seg_map_path='seg')
+        data_prefix = {k: v for k, v in data_prefix.items() if v is not None}
+        if unknown := set(data_prefix) - {'img_path', 'seg_map_path'}:
+            raise ValueError(
+                f'{type(self).__name__}: data_prefix has unknown folders '
+                f"{sorted(unknown)}; use 'img_path' and 'seg_map_path'"
+            )
+        self._image_folder = data_prefix.get('img_path', '')
+        self._raw_label_map = label_map
+        self.in_the_wild = in_the_wild
+        super().__init__(
+            ann_file=ann_file,
+            metainfo=metainfo,
+            data_prefix={'img_path': '', **data_prefix},
+            seg_map_suffix=seg_map_suffix,
+            reduce_zero_label=reduce_zero_label,
+            **kwargs,
+        )
+
+    @classmethod
+    def _load_metainfo(cls, metainfo: Mapping | None = None) -> dict:
+        check_seg_metainfo(metainfo, cls.__name__)
+        return super()._load_metainfo(metainfo)
+
+    def get_label_map(self, new_classes: Sequence[str] | None = None) -> dict | None:
+        """Pixel value -> class, all maps in one; None if pixels hold class ids."""
+        if not new_classes:
+            raise ValueError(
+                f"{type(self).__name__}: metainfo needs classes=('background', ...)"
+            )
+        return compose_label_map(
+            self._raw_label_map,
+            self.METAINFO.get('classes', new_classes),
+            new_classes,
+            self.ignore_index,
+        )
+
+    def _update_palette(self) -> list:
+        classes = self._metainfo['classes']
+        self._metainfo['flip_pairs'] = flip_pairs(
+            classes,
+            self._metainfo.get('swap_classes'),
+            self.METAINFO.get('classes', classes),
+            self.ignore_index,
+        )
+        return make_palette(classes, self._metainfo.get('palette'), self.METAINFO)
+
+    def load_data_list(self) -> list[dict[str, Any]]:
+        """One dict per image, as ``LoadImage`` and ``LoadSegAnnotations`` read it."""
+        images = self._files(self.data_prefix['img_path'], IMAGE_SUFFIXES)
+        masks = None
+        if 'seg_map_path' in self.data_prefix:
+            masks = self._files(
+                self.data_prefix['seg_map_path'], (self.seg_map_suffix,)
+            )
+        elif not self.test_mode:
+            raise ValueError(
+                f'{type(self).__name__}: training needs masks; set '
+                "data_prefix['seg_map_path']"
+            )
+        names = self._listed_names() if self.ann_file else sorted(images)
+        if not names:
+            raise ValueError(
+                f'{type(self).__name__}: no image in '
+                f'{self.ann_file or self.data_prefix["img_path"]}'
+            )
+        self._check_complete(names, images, masks)
+        shared = dict(
+            label_map=self.label_map,
+            reduce_zero_label=self.reduce_zero_label,
+            num_classes=len(self._metainfo['classes']),
+            ignore_index=self.ignore_index,
+            flip_pairs=self._metainfo['flip_pairs'],
+            in_the_wild=self.in_the_wild,
+        )
+        data_list = [
+            dict(
+                img_path=images[name],
+                seg_map_path=masks[name] if masks is not None else None,
+                sample_id=name,
+                seg_fields=[],
+                **copy.copy(shared),
+            )
+            for name in names
+        ]
+        self._probe(data_list)
+        return data_list
+
+    def _files(self, folder: str, suffixes: Sequence[str]) -> dict[str, str]:
+        """Name without suffix -> path, of all files of a folder."""
+        if '://' not in folder and not osp.isdir(folder):
+            raise FileNotFoundError(
+                f'{type(self).__name__}: folder {folder!r} does not exist; check '
+                'data_root and data_prefix'
+            )
+        files: dict[str, str] = {}
+        for name in list_dir_or_file(
+            folder, list_dir=False, recursive=True, backend_args=self.backend_args
+        ):
+            if not name.lower().endswith(tuple(s.lower() for s in suffixes)):
+                continue
+            key = str(PurePosixPath(name).with_suffix(''))
+            path = osp.join(folder, name)
+            if key in files:
+                raise ValueError(
+                    f'{type(self).__name__}: {files[key]} and {path} have one name; '
+                    'their mask cannot be told'
+                )
+            files[key] = path
+        return files
+
+    def _listed_names(self) -> list[str]:
+        if not exists(self.ann_file, self.backend_args):
+            raise FileNotFoundError(
+                f'{type(self).__name__}: ann_file {self.ann_file!r} does not exist'
+            )
+        if self.ann_file.endswith('.json'):
+            content = load(self.ann_file, backend_args=self.backend_args)
+            names = _json_names(content, self.ann_file)
+        else:
+            lines = list_from_file(self.ann_file, backend_args=self.backend_args)
+            names = [line.strip() for line in lines if line.strip()]
+        return [self._plain_name(name) for name in names]
+
+    def _plain_name(self, name: str) -> str:
+        """``rgb/a/b.jpg`` -> ``a/b``, with ``rgb`` the image folder."""
+        folder = self._image_folder.rstrip('/') + '/'
+        if folder != '/' and name.startswith(folder):
+            name = name[len(folder) :]
+        path = PurePosixPath(name)
+        if path.suffix.lower() in IMAGE_SUFFIXES:
+            path = path.with_suffix('')
+        return str(path)
+
+    def _check_complete(
+        self, names: list[str], images: dict[str, str], masks: dict[str, str] | None
+    ) -> None:
+        for kind, key, files in (
+            ('image', 'img_path', images),
+            ('mask', 'seg_map_path', masks),
+        ):
+            if files is None:
+                continue
+            if missing := [name for name in names if name not in files]:
+                raise FileNotFoundError(
+                    f'{type(self).__name__}: {len(missing)} of {len(names)} samples '
+                    f'have no {kind} in {self.data_prefix[key]}, such as {missing[:3]}'
+                    + (f' (suffix {self.seg_map_suffix})' if kind == 'mask' else '')
+                )
+
+    def _probe(self, data_list: list[dict]) -> None:
+        """Warn if some masks suggest that the foreground is stored as ignored."""
+        paths = [d['seg_map_path'] for d in data_list if d['seg_map_path']]
+        table = label_table(
+            len(self._metainfo['classes']),
+            self.label_map,
+            self.reduce_zero_label,
+            self.ignore_index,
+        )
+        seen: set[int] = set()
+        step = max(1, len(paths) // _NUM_PROBED_MASKS)
+        for path in paths[::step][:_NUM_PROBED_MASKS]:
+            try:
+                values = read_label_image(path, backend_args=self.backend_args)
+            except ValueError:  # colours, or unreadable: the loading step tells
+                return
+            seen.update(np.unique(table[values]).tolist())
+        if self.ignore_index in seen and seen <= {0, self.ignore_index}:
+            classes = self._metainfo['classes']
+            print_log(
+                f'{type(self).__name__}: in {len(paths[::step][:_NUM_PROBED_MASKS])} '
+                f'masks of {self.data_prefix["seg_map_path"]} class 1 '
+                f'({classes[1] if len(classes) > 1 else "foreground"}) and any other '
+                f'but 0 never occurs; {self.ignore_index} is ignored. If it means the '
+                f'foreground, set label_map={{0: 0, {self.ignore_index}: 1}}',
+                logger='current',
+                level=30,
+            )
+
+
+def _json_names(content: Any, path: str) -> list[str]:
+    """Names of a COCO-style dict or of an official sample list."""
+    if isinstance(content, dict) and 'images' in content:
+        return [image['file_name'] for image in content['images']]
+    if not isinstance(content, list) or not all('sample_id' in s for s in content):
+        raise ValueError(
+            f'{path}: expected a COCO-style dict with "images", or a list of samples '
+            'that each have a "sample_id"'
+        )
+    keys = ('session_id', 'camera_id', 'frame_number')
+    content = sorted(content, key=lambda s: tuple(_sortable(s.get(k)) for k in keys))
+    return [str(sample['sample_id']) for sample in content]
+
+
+def _sortable(value: Any) -> tuple[float, str]:
+    """Numbers by value, then texts; a missing key first."""
+    if value is None:
+        return (-np.inf, '')
+    if isinstance(value, str):
+        return (float(value), '') if value.isdigit() else (np.inf, value)
+    return (float(value), '')

@@ -1,0 +1,136 @@
+"""Another background, and the person in its colours."""
+
+import os.path as osp
+from typing import Any
+
+import cv2
+import numpy as np
+from mmcv.transforms import BaseTransform
+from mmcv.transforms.utils import cache_randomness
+from mmengine.fileio import list_dir_or_file
+
+from sapiens2_mm.registry import TRANSFORMS
+
+from .load_image import read_image
+
+_SUFFIXES = ('.jpg', '.jpeg', '.png', '.bmp', '.webp')
+
+
+@TRANSFORMS.register_module()
+class RandomBackground(BaseTransform):
+    """Paste a random photo behind the person.
+
+    The photo is scaled to cover the image and cut at its centre. Then the person takes
+    the photo's colour statistics (Lab mean and standard deviation). What is not label
+    0 is the person, ignored pixels too. Samples marked ``in_the_wild`` keep their
+    background, as do samples without a person.
+
+    Args:
+        background_dir: folder of photos, subfolders included.
+        prob: probability to replace a background.
+        transfer_color: whether the person takes the photo's colours.
+
+    Raises:
+        FileNotFoundError: on first use, if the folder holds no image.
+
+    Source: official repository, first public release, segmentation transforms; colour
+        transfer after Reinhard et al. 2001.
+    """
+
+    def __init__(
+        self, background_dir: str, prob: float = 0.8, transfer_color: bool = True
+    ) -> None:
+        self.background_dir = background_dir
+        self.prob = prob
+        self.transfer_color = transfer_color
+        self._paths: list[str] | None = None
+
+    @property
+    def paths(self) -> list[str]:
+        """All photos of the folder, sorted."""
+        if self._paths is None:
+            names = []
+            if osp.isdir(self.background_dir):
+                names = list_dir_or_file(
+                    self.background_dir, list_dir=False, recursive=True
+                )
+            self._paths = sorted(
+                osp.join(self.background_dir, name)
+                for name in names
+                if name.lower().endswith(_SUFFIXES)
+            )
+            if not self._paths:
+                raise FileNotFoundError(
+                    f'RandomBackground: no image in {self.background_dir!r}; give a '
+                    'folder of photos without people, or remove RandomBackground '
+                    'from train_pipeline'
+                )
+        return self._paths
+
+    @cache_randomness
+    def _draw_path(self) -> str | None:
+        if np.random.rand() >= self.prob:
+            return None
+        return self.paths[np.random.randint(len(self.paths))]
+
+    def transform(self, results: dict[str, Any]) -> dict[str, Any]:
+        if results.get('in_the_wild', False):
+            return results
+        path = self._draw_path()
+        person = results['gt_seg_map'] != 0
+        if path is None or not person.any():
+            return results
+        image = results['img']
+        background = _cover(read_image(path), image.shape[:2])
+        if self.transfer_color:
+            image = transfer_color(image, person, background)
+        results['img'] = np.where(person[..., None], image, background)
+        return results
+
+    def __repr__(self) -> str:
+        return (
+            f'{type(self).__name__}(background_dir={self.background_dir!r}, '
+            f'prob={self.prob}, transfer_color={self.transfer_color})'
+        )
+
+
+def _cover(photo: np.ndarray, size: tuple[int, int]) -> np.ndarray:
+    """The centre of ``photo``, as large as its aspect allows, at (height, width)."""
+    height, width = size
+    old_height, old_width = photo.shape[:2]
+    scale = max(height / old_height, width / old_width)
+    cut_h = min(old_height, max(1, round(height / scale)))
+    cut_w = min(old_width, max(1, round(width / scale)))
+    top, left = (old_height - cut_h) // 2, (old_width - cut_w) // 2
+    centre = photo[top : top + cut_h, left : left + cut_w]
+    interpolation = cv2.INTER_AREA if scale < 1 else cv2.INTER_LINEAR
+    return cv2.resize(centre, (width, height), interpolation=interpolation)
+
+
+def transfer_color(
+    image: np.ndarray, mask: np.ndarray, reference: np.ndarray
+) -> np.ndarray:
+    """Give the masked pixels the Lab mean and standard deviation of a reference.
+
+    Args:
+        image: (H, W, 3) uint8 BGR.
+        mask: (H, W) bool, not empty.
+        reference: (H', W', 3) uint8 BGR.
+
+    Returns:
+        (H, W, 3) uint8 BGR; pixels outside the mask are as before.
+    """
+    target = _to_lab(reference).reshape(-1, 3)
+    lab = _to_lab(image)
+    values = lab[mask]
+    spread = values.std(0)
+    # A channel without variation has nothing to stretch.
+    gain = np.where(spread > 1e-3, target.std(0) / np.maximum(spread, 1e-3), 1.0)
+    lab[mask] = (values - values.mean(0)) * gain + target.mean(0)
+    bgr = cv2.cvtColor(lab.astype(np.float32), cv2.COLOR_LAB2BGR)
+    out = np.rint(bgr * 255).clip(0, 255).astype(np.uint8)
+    return np.where(mask[..., None], out, image)
+
+
+def _to_lab(image: np.ndarray) -> np.ndarray:
+    return cv2.cvtColor(image.astype(np.float32) / 255, cv2.COLOR_BGR2LAB)
