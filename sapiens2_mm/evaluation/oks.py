@@ -139,8 +139,9 @@ def coco_oks_stats(
         evaluator.evaluate()
         evaluator.accumulate()
         evaluator.summarize()
+    # Rounded: pycocotools' guard against 0 / 0 turns a 1 into 1 - 2e-16.
     return {
-        name: float(value)
+        name: round(float(value), 9)
         for name, value in zip(STAT_NAMES, evaluator.stats, strict=True)
     }
 

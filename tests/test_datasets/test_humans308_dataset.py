@@ -1,0 +1,240 @@
+import json
+import logging
+
+import numpy as np
+import pytest
+
+pytest.importorskip('mmpose')
+
+from sapiens2_mm.datasets import Humans308Dataset
+from sapiens2_mm.registry import DATASETS
+
+
+def build(path, table, **kwargs):
+    return Humans308Dataset(
+        ann_file=path.name, data_root=str(path.parent), metainfo=table, **kwargs
+    )
+
+
+@pytest.fixture
+def log(caplog):
+    """Messages of mmengine's logger, which does not propagate by itself."""
+    from mmengine.logging import MMLogger
+
+    logger = MMLogger.get_current_instance()
+    logger.addHandler(caplog.handler)
+    caplog.set_level(logging.INFO)
+    yield caplog
+    logger.removeHandler(caplog.handler)
+
+
+def test_synthetic_humans(data_dir):
+    dataset = DATASETS.build(
+        dict(
+            type='sapiens2_mm.Humans308Dataset',
+            data_root=str(data_dir / 'synthetic_humans'),
+            ann_file='annotations/train.json',
+        )
+    )
+    assert len(dataset) == 4
+    assert dataset.metainfo['num_keypoints'] == 308
+    assert len(dataset.metainfo['flip_indices']) == 308
+    assert len(dataset.metainfo['upper_body_ids']) == 51
+    sample = dataset.get_data_info(0)
+    assert sample['keypoints'].shape == (1, 308, 2)
+    assert sample['keypoints'].dtype == np.float32
+    assert set(np.unique(sample['keypoints_visible'])) <= {0.0, 1.0}
+    content = json.loads(
+        (data_dir / 'synthetic_humans/annotations/train.json').read_text()
+    )
+    assert sample['num_keypoints'] == content['annotations'][0]['num_keypoints']
+
+
+def test_own_table(mini_coco, table5):
+    dataset = build(mini_coco({}, {}), table5)
+    assert len(dataset) == 2
+    assert dataset.metainfo['keypoint_groups'] == dict(head=[0, 1, 2], legs=[3, 4])
+    assert dataset.metainfo['flip_indices'] == [0, 2, 1, 4, 3]
+    np.testing.assert_array_equal(
+        dataset[0]['dataset_keypoint_weights'], np.ones(5, dtype=np.float32)
+    )
+
+
+def test_table_without_links_and_from_a_file(mini_coco, table5, tmp_path):
+    del table5['skeleton_info']
+    assert build(mini_coco({}), table5).metainfo['skeleton_links'] == []
+    file = tmp_path / 'table.py'
+    file.write_text(f'dataset_info = {table5!r}')
+    assert len(build(mini_coco({}), dict(from_file=str(file)))) == 1
+
+
+def test_table_and_sigmas_must_agree(mini_coco, table5):
+    table5['sigmas'] = []
+    with pytest.raises(ValueError, match='5 keypoints, 0 sigmas'):
+        build(mini_coco({}), table5)
+
+
+def test_wrong_number_of_keypoints(mini_coco, table5):
+    path = mini_coco({}, {}, num_keypoints=17)
+    with pytest.raises(
+        ValueError, match=r'annotation 0: keypoints has 17 keypoints.*expected 308'
+    ):
+        build(path, None)
+    path = mini_coco({}, dict(id=77, keypoints=[1, 1, 2] * 4))
+    with pytest.raises(ValueError, match=r'annotation 77: .*4 keypoints.*expected 5'):
+        build(path, table5)
+    with pytest.raises(ValueError, match=r'4\.33333 keypoints \(13 numbers\)'):
+        build(mini_coco(dict(keypoints=[1] * 13)), table5)
+    with pytest.raises(ValueError, match='expected a flat list of numbers'):
+        build(mini_coco(dict(keypoints=['a'] * 15)), table5)
+
+
+def test_faulty_boxes(mini_coco, table5, log):
+    path = mini_coco(
+        dict(bbox=[-10, -10, 40, 40]),  # partly outside: clipped and kept
+        dict(bbox=[100, 100, 10, 10]),
+        dict(bbox=[5, 5, 0, 10]),
+        dict(bbox=[30, 30, -10, 10]),
+        dict(bbox=[float('nan'), 0, 10, 10]),
+        {},
+    )
+    dataset = build(path, table5)
+    assert [dataset[i]['id'] for i in range(len(dataset))] == [0, 5]
+    np.testing.assert_array_equal(dataset[0]['bbox'], [[0, 0, 30, 30]])
+    lines = [r.message for r in log.records if 'left out' in r.message]
+    assert len(lines) == 1
+    for part in (
+        '6 images and 6 annotations',
+        '1 with a box outside the image',
+        '2 with an empty or negative box',
+        '1 with a box or keypoints that are not finite',
+    ):
+        assert part in lines[0]
+
+
+def test_keypoints_that_are_not_finite_are_left_out(mini_coco, table5):
+    bad = dict(keypoints=[float('nan'), 1, 2] * 5)
+    null = dict(keypoints=[None, 1, 2] * 5)
+    assert len(build(mini_coco({}, bad, null), table5)) == 1
+
+
+def test_crowd_with_rle(mini_coco, table5):
+    rle = dict(counts=[0, 100, 2972], size=[64, 48])
+    path = mini_coco({}, dict(iscrowd=1, segmentation=rle, keypoints=[0] * 15))
+    dataset = build(path, table5)
+    assert [dataset[i]['id'] for i in range(len(dataset))] == [0]
+
+
+def test_visibility(mini_coco, table5):
+    points = [0, 0, 0, 20, 20, 0, 20, 30, 1, 60, 30, 2, 25, 30, 2]
+    sample = build(mini_coco(dict(keypoints=points)), table5)[0]
+    # v=0 twice, v=1 counts, labelled outside the image does not train, v=2 counts
+    assert sample['keypoints_visible'].tolist() == [[0, 0, 1, 0, 1]]
+    assert sample['num_keypoints'] == 3
+
+
+def test_nobody_left(mini_coco, table5):
+    path = mini_coco({})
+    content = json.loads(path.read_text())
+    path.write_text(json.dumps({**content, 'annotations': []}))
+    with pytest.raises(
+        ValueError, match=r'annotations\.json: read 1 images and 0 annotations'
+    ):
+        build(path, table5)
+    path = mini_coco(dict(bbox=[0, 0, 0, 0]), dict(iscrowd=1))
+    with pytest.raises(
+        ValueError,
+        match='read 2 images and 2 annotations, left out 1 with an empty or negative '
+        'box, 1 crowd',
+    ):
+        build(path, table5)
+    with pytest.raises(
+        ValueError, match=r"\['cat'\].*\['person'\].*1 images and 1 annotations"
+    ):
+        build(mini_coco({}), table5, category_names=['cat'])
+    with pytest.raises(ValueError, match='dropped 1 by filter_cfg'):
+        build(mini_coco({}), table5, filter_cfg=dict(bbox_score_thr=2.0))
+    with pytest.raises(TypeError, match=r"write \['person'\]"):
+        build(mini_coco({}), table5, category_names='person')
+
+
+@pytest.mark.parametrize('category', [0, 7])
+def test_any_category_id(mini_coco, table5, category):
+    categories = [dict(id=category, name='worker'), dict(id=50, name='dog')]
+    path = mini_coco({}, dict(category_id=50), categories=categories)
+    assert len(build(path, table5)) == 2
+    dataset = build(path, table5, category_names=['worker'])
+    assert [sample['category_id'] for sample in dataset] == [category]
+
+
+def test_any_id(mini_coco, table5):
+    ids = ['a1', '0007', 10**12]
+    path = mini_coco(dict(id='x'), dict(id=10**15), {}, image_ids=ids)
+    dataset = build(path, table5, test_mode=True)
+    assert [sample['img_id'] for sample in dataset] == ids
+    assert [sample['id'] for sample in dataset] == ['x', 10**15, 2]
+
+
+@pytest.mark.parametrize(
+    'person, message',
+    [
+        (dict(id=None), 'the id is missing'),
+        (dict(image_id=99), 'image_id 99 is not an image'),
+        (dict(bbox=[1, 2, 3]), 'bbox has 3 numbers'),
+    ],
+)
+def test_faulty_annotation(mini_coco, table5, person, message):
+    with pytest.raises(ValueError, match=message):
+        build(mini_coco(person), table5)
+
+
+def test_faulty_file(mini_coco, table5, tmp_path):
+    with pytest.raises(ValueError, match='used twice'):
+        build(mini_coco({}, dict(id=0)), table5)
+    path = mini_coco({})
+    content = json.loads(path.read_text())
+    del content['images'][0]['width']
+    path.write_text(json.dumps(content))
+    with pytest.raises(ValueError, match=r"image 0: \['width'\] missing"):
+        build(path, table5)
+    path.write_text('[]')
+    with pytest.raises(ValueError, match='not a COCO-style file'):
+        build(path, table5)
+    with pytest.raises(FileNotFoundError, match=r'nothing\.json does not exist'):
+        build(tmp_path / 'nothing.json', table5)
+
+
+def test_official_key_wins(mini_coco, table5):
+    other = [1, 1, 1] * 17  # 17 keypoints of COCO beside the official ones
+    path = mini_coco(dict(keypoints=other, goliath_wholebody_kpts=[9, 9, 2] * 5))
+    assert build(path, table5)[0]['keypoints'][0, 0].tolist() == [9, 9]
+    with pytest.raises(ValueError, match='17 keypoints'):
+        build(path, table5, keypoints_key='keypoints')
+
+
+def test_detections(mini_coco, table5, tmp_path):
+    path = mini_coco({}, {}, categories=[dict(id=7, name='worker')])
+    good = dict(image_id=1, category_id=7, bbox=[2, 3, 10, 20], score=0.5)
+    boxes = tmp_path / 'boxes.json'
+    boxes.write_text(
+        json.dumps([good, {**good, 'category_id': 3}, {**good, 'bbox': [0, 0, 0, 1]}])
+    )
+    dataset = build(path, table5, test_mode=True, bbox_file=str(boxes))
+    assert len(dataset) == 1
+    np.testing.assert_array_equal(dataset[0]['bbox'], [[2, 3, 12, 23]])
+    assert dataset[0]['bbox_score'] == [0.5] and dataset[0]['img_id'] == 1
+    boxes.write_text(json.dumps([{**good, 'image_id': 'else'}]))
+    with pytest.raises(ValueError, match="detection 0 is of image 'else'"):
+        build(path, table5, test_mode=True, bbox_file=str(boxes))
+
+
+def test_sample_interval_and_other_paths(mini_coco, table5, tmp_path):
+    path = mini_coco({}, {}, {}, image_ids=['a', 'b', 'c'])
+    assert len(build(path, table5, sample_interval=2)) == 2
+    folder = tmp_path / 'тест 测试 é'
+    folder.mkdir()
+    path.rename(folder / '人 1.json')
+    dataset = build(folder / '人 1.json', table5, data_prefix=dict(img=str(tmp_path)))
+    from sapiens2_mm.datasets.transforms import LoadImage
+
+    assert LoadImage()(dataset.get_data_info(0))['img'].shape == (64, 48, 3)

@@ -1,0 +1,110 @@
+import json
+
+import cv2
+import numpy as np
+import pytest
+
+pytest.importorskip('mmpose')
+
+from sapiens2_mm.datasets import Sapiens2KeypointListDataset
+
+
+@pytest.fixture
+def store(tmp_path):
+    """Writes one sample after the other; returns its entry of the list."""
+    (tmp_path / 'images').mkdir()
+    (tmp_path / 'keypoints').mkdir()
+
+    def add(name, points, grey=False, suffix='.json', **entry):
+        noise = np.random.default_rng(0).integers(0, 255, (64, 48, 3), dtype=np.uint8)
+        image = noise[..., 0] if grey else noise
+        cv2.imwrite(str(tmp_path / f'images/{name}.png'), image)
+        path = tmp_path / f'keypoints/{name}{suffix}'
+        if suffix == '.npy':
+            np.save(path, np.asarray(points))
+        else:
+            path.write_text(json.dumps(np.asarray(points).tolist()))
+        return {'sample_id': name, **entry}
+
+    return add
+
+
+def build(folder, samples, **kwargs):
+    (folder / 'list.json').write_text(json.dumps(samples))
+    return Sapiens2KeypointListDataset(
+        ann_file='list.json', data_root=str(folder), img_suffix='.png', **kwargs
+    )
+
+
+def full(count=344):
+    """Points on a diagonal inside the image, confidence 1."""
+    return np.stack(
+        [np.linspace(1, 47, count), np.linspace(1, 63, count), np.ones(count)]
+    )
+
+
+def test_teeth_are_removed_and_the_box_is_the_extent(store, tmp_path):
+    points = full()
+    points[2, 10] = 0
+    points[0, 11] = 48  # not strictly inside
+    dataset = build(tmp_path, [store('a', points), store('b', points, suffix='.npy')])
+    assert len(dataset) == 2
+    sample = dataset[0]
+    expected = np.delete(points[:2], np.arange(220, 256), axis=1).T
+    np.testing.assert_allclose(sample['keypoints'][0], expected, rtol=1e-6)
+    hidden = np.flatnonzero(sample['keypoints_visible'][0] == 0)
+    assert hidden.tolist() == [10, 11]
+    np.testing.assert_allclose(sample['bbox'], [[1, 1, 47, 63]], rtol=1e-6)
+    np.testing.assert_array_equal(dataset[1]['keypoints'], sample['keypoints'])
+
+
+def test_selection_rules(store, tmp_path):
+    few, no_body = full(), full()
+    few[2, 7:] = 0
+    no_body[2, 5:21] = 0
+    samples = [
+        store('few', few),
+        store('no_body', no_body),
+        store('grey', full(), grey=True),
+        store('good', full()),
+    ]
+    dataset = build(tmp_path, samples)
+    assert [sample['img_id'] for sample in dataset] == ['good']
+    for part in ('fewer than 8 visible', 'fewer than 6 of the first 21', 'greyscale'):
+        assert f'1 {part}' in dataset._read_summary or part in dataset._read_summary
+
+
+def test_several_persons(store, tmp_path):
+    first, second = full(70), full(344)
+    second[2, 3:] = 0
+    path = tmp_path / 'keypoints/crowd.json'
+    samples = [store('crowd', np.zeros(1), grey=True, person_id=i) for i in (0, 1)]
+    path.write_text(json.dumps([first.tolist(), second.tolist()]))
+    dataset = build(tmp_path, samples)
+    assert [int(s['keypoints_visible'].sum()) for s in dataset] == [70, 3]
+    assert dataset[0]['keypoints_visible'][0, 70:].sum() == 0
+
+
+def test_faults(store, tmp_path):
+    with pytest.raises(ValueError, match='sample 0 has neither sample_id'):
+        build(tmp_path, [dict(id=3)])
+    sample = store('a', full(300))
+    with pytest.raises(ValueError, match=r'expected 3 x 344 numbers.*\(3, 300\)'):
+        build(tmp_path, [sample])
+    with pytest.raises(ValueError, match='person_id 7 of 3 persons'):
+        build(tmp_path, [{**sample, 'person_id': 7}])
+    (tmp_path / 'keypoints/a.json').unlink()
+    with pytest.raises(FileNotFoundError, match="sample 'a': no keypoint file"):
+        build(tmp_path, [sample])
+    with pytest.raises(ValueError, match='expected a JSON list'):
+        build(tmp_path, dict(images=[]))
+    with pytest.raises(ValueError, match='for training'):
+        build(tmp_path, [], test_mode=True)
+    with pytest.raises(ValueError, match='no person is left'):
+        build(tmp_path, [])
+
+
+def test_airstore_id(store, tmp_path):
+    entry = store('a', full())
+    entry['airstore_id'] = entry.pop('sample_id')
+    assert build(tmp_path, [entry])[0]['img_id'] == 'a'
