@@ -1,0 +1,71 @@
+import pytest
+import torch
+
+from sapiens2_mm.models.losses import ViewContrastLoss
+from sapiens2_mm.models.losses.view_contrast import (
+    cross_view_entropy,
+    linear_ramp,
+    view_pairs,
+)
+
+
+def test_pairs_of_six_and_two_views():
+    pairs = view_pairs(6, 2)
+    assert len(pairs) == len(set(pairs)) == 10
+    assert set(pairs[:2]) == {(0, 1), (1, 0)}
+    assert set(pairs) - {(0, 1), (1, 0)} == {
+        (i, j) for i in range(2, 6) for j in (0, 1)
+    }
+
+
+def test_equals_a_plain_double_loop():
+    torch.manual_seed(0)
+    student = torch.randn(6, 3, 7)
+    targets = torch.softmax(torch.randn(2, 3, 7), dim=-1)
+    total = 0.0
+    for i, j in view_pairs(6, 2):
+        for b in range(3):
+            log_p = torch.log_softmax(student[i, b] / 0.1, dim=0)
+            total -= float((targets[j, b] * log_p).sum()) / 3
+    loss = cross_view_entropy(student, targets, 0.1)
+    torch.testing.assert_close(float(loss), total / 10)
+
+
+def test_equals_the_entropy_where_student_and_teacher_agree():
+    torch.manual_seed(0)
+    logits = torch.randn(1, 3, 7).expand(6, 3, 7)
+    targets = torch.softmax(logits[:2] / 0.1, dim=-1)
+    entropy = torch.special.entr(targets).sum(-1).mean()
+    torch.testing.assert_close(cross_view_entropy(logits, targets, 0.1), entropy)
+
+
+def test_gradient_reaches_all_student_views():
+    torch.manual_seed(0)
+    student = torch.randn(6, 2, 5, requires_grad=True)
+    targets = torch.softmax(torch.randn(2, 2, 5), dim=-1)
+    ViewContrastLoss()(student, targets).backward()
+    assert (student.grad.abs().sum((1, 2)) > 0).all()
+
+
+@pytest.mark.parametrize(
+    ('step', 'expected'), [(0, 0.065), (500, 0.0675), (1000, 0.07), (5000, 0.07)]
+)
+def test_teacher_temperature(step, expected):
+    assert ViewContrastLoss().teacher_temperature_at(step) == pytest.approx(expected)
+
+
+def test_ramp_of_length_zero():
+    assert linear_ramp(0, 1.0, 2.0, 0) == 2.0
+
+
+def test_weight_and_precision():
+    student = torch.zeros(3, 2, 4, dtype=torch.bfloat16)
+    targets = torch.full((2, 2, 4), 0.25)
+    loss = ViewContrastLoss(loss_weight=0.4)(student, targets)
+    assert loss.dtype == torch.float32
+    torch.testing.assert_close(loss, 0.4 * torch.tensor(4.0).log())
+
+
+def test_temperatures_must_be_positive():
+    with pytest.raises(ValueError, match='temperatures must be positive, got 0 and'):
+        ViewContrastLoss(student_temperature=0)

@@ -1,0 +1,60 @@
+import pytest
+import torch
+from torch import nn
+
+from sapiens2_mm.models.selfsup import EMATeacher
+
+
+def make(momentum: float = 0.992) -> tuple[nn.Module, nn.Module, EMATeacher]:
+    torch.manual_seed(0)
+    backbone, head = nn.Sequential(nn.Linear(4, 4), nn.Dropout()), nn.Linear(4, 2)
+    backbone.register_buffer('table', torch.ones(3, dtype=torch.bfloat16))
+    return backbone, head, EMATeacher(backbone, head, momentum)
+
+
+def test_starts_as_an_exact_copy_without_gradient():
+    backbone, head, teacher = make()
+    for own, other in ((teacher.backbone, backbone), (teacher.head, head)):
+        for name, value in other.state_dict().items():
+            assert torch.equal(own.state_dict()[name], value)
+    assert not any(p.requires_grad for p in teacher.parameters())
+    assert all(p.requires_grad for p in backbone.parameters())
+
+
+def test_stays_in_evaluation_mode():
+    teacher = make()[2]
+    teacher.train()
+    assert not any(module.training for module in teacher.modules())
+
+
+def test_one_step_by_hand():
+    backbone, head, teacher = make()
+    old = teacher.head.weight.clone()
+    with torch.no_grad():
+        head.weight.add_(1.0)
+    backbone.table.fill_(2)
+    teacher.follow(backbone, head)
+    torch.testing.assert_close(
+        teacher.head.weight, 0.992 * old + 0.008 * head.weight, rtol=0, atol=1e-7
+    )
+    assert teacher.backbone.table.tolist() == [2, 2, 2]
+
+
+def test_equal_weights_do_not_move_at_all():
+    backbone, head, teacher = make()
+    for _ in range(20):
+        teacher.follow(backbone, head)
+    assert torch.equal(teacher.backbone[0].weight, backbone[0].weight)
+
+
+def test_momentum_zero_copies():
+    backbone, head, teacher = make()
+    with torch.no_grad():
+        head.weight.mul_(3.3)
+    teacher.follow(backbone, head, momentum=0.0)
+    assert torch.equal(teacher.head.weight, head.weight)
+
+
+def test_momentum_must_be_a_share():
+    with pytest.raises(ValueError, match=r'momentum must lie in \[0, 1\], got -1'):
+        make(momentum=-1)

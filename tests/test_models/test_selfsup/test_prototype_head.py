@@ -1,0 +1,37 @@
+import torch
+
+from sapiens2_mm.models.selfsup import PrototypeHead
+
+
+def tiny_head() -> PrototypeHead:
+    torch.manual_seed(0)
+    head = PrototypeHead(8, hidden_dims=16, bottleneck_dims=4, num_prototypes=10)
+    head.init_weights()
+    return head
+
+
+def test_logits_are_products_with_a_unit_vector():
+    head = tiny_head()
+    x = torch.randn(3, 8)
+    logits = head(x)
+    unit = head.mlp(x)
+    unit = unit / unit.norm(dim=-1, keepdim=True)
+    torch.testing.assert_close(logits, unit @ head.prototypes.weight.T)
+    assert head.prototypes.bias is None
+
+
+def test_logits_stay_float32_under_autocast():
+    head = tiny_head()
+    with torch.autocast('cpu', dtype=torch.bfloat16):
+        logits = head(torch.randn(3, 8))
+    assert logits.dtype == torch.float32
+    # not values rounded to bf16
+    assert not torch.equal(logits, logits.bfloat16().float())
+
+
+def test_initial_weights():
+    head = PrototypeHead(64, hidden_dims=128, bottleneck_dims=64, num_prototypes=512)
+    head.init_weights()
+    for layer in (head.mlp[0], head.mlp[2], head.mlp[4], head.prototypes):
+        assert abs(float(layer.weight.detach().std()) - 0.02) < 0.001
+    assert float(head.mlp[0].bias.detach().abs().max()) == 0

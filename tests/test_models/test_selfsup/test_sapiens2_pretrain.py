@@ -1,0 +1,412 @@
+import copy
+import math
+
+import pytest
+import torch
+from torch import nn
+
+pytest.importorskip('mmpretrain')
+
+from sapiens2_mm.models import Sapiens2Pretrain
+from sapiens2_mm.models.selfsup import TokenMask, export_backbone
+from sapiens2_mm.registry import MODELS
+
+ARCH = dict(embed_dims=32, num_layers=2, num_heads=2, feedforward_channels=64)
+
+
+def config(**kwargs) -> dict:
+    cfg = dict(
+        type='sapiens2_mm.Sapiens2Pretrain',
+        backbone=dict(
+            type='sapiens2_mm.Sapiens2',
+            arch=ARCH,
+            img_size=(128, 96),
+            rope_dtype='fp32',
+        ),
+        neck=dict(
+            type='sapiens2_mm.MAEDecoder', embed_dims=32, num_layers=1, num_heads=2
+        ),
+        head=dict(
+            type='sapiens2_mm.PrototypeHead',
+            hidden_dims=32,
+            bottleneck_dims=16,
+            num_prototypes=24,
+        ),
+        mask_generator=dict(type='sapiens2_mm.BlockPatchMask'),
+        reconstruction_loss=dict(type='sapiens2_mm.PatchReconstructionLoss'),
+        contrast_loss=dict(type='sapiens2_mm.ViewContrastLoss'),
+        koleo_loss=dict(type='sapiens2_mm.KoLeoLoss'),
+        centring=dict(type='sapiens2_mm.EMACentring'),
+    )
+    cfg.update(kwargs)
+    return cfg
+
+
+def mae_only() -> dict:
+    return config(head=None, contrast_loss=None, koleo_loss=None, centring=None)
+
+
+def build(cfg: dict | None = None) -> Sapiens2Pretrain:
+    torch.manual_seed(0)
+    model = MODELS.build(cfg or config())
+    model.init_weights()
+    with torch.no_grad():  # 1e-4 would hide all attention from the tests
+        for module in model.modules():
+            if type(module).__name__ == 'LayerScale':
+                module.weight.fill_(0.5)
+    if model.teacher is not None:
+        model.teacher.follow(model.backbone, model.head, momentum=0.0)
+    return model.train()
+
+
+def views(batch_size: int = 3, local: tuple[int, int] = (64, 48)) -> list[torch.Tensor]:
+    torch.manual_seed(1)
+    big = [torch.randn(batch_size, 3, 128, 96) for _ in range(2)]
+    return big + [torch.randn(batch_size, 3, *local) for _ in range(4)]
+
+
+def total(losses: dict[str, torch.Tensor]) -> torch.Tensor:
+    return sum(value for name, value in losses.items() if 'loss' in name)
+
+
+@pytest.mark.parametrize(
+    'cfg',
+    [
+        config(),
+        mae_only(),
+        config(koleo_loss=None),
+        config(centring=dict(type='sapiens2_mm.SinkhornCentring')),
+    ],
+    ids=['joint', 'mae only', 'no koleo', 'sinkhorn'],
+)
+def test_every_trainable_parameter_gets_a_gradient(cfg):
+    model = build(cfg)
+    total(model(views(), None, 'loss')).backward()
+    missing = [
+        name
+        for name, param in model.named_parameters()
+        if param.requires_grad and param.grad is None
+    ]
+    assert missing == []
+
+
+def test_no_gradient_reaches_the_teacher():
+    model = build()
+    losses = model.loss(views())
+    total(losses).backward()
+    assert all(param.grad is None for param in model.teacher.parameters())
+    assert not any(name.startswith('teacher') for name, p in model.named_parameters()
+                   if p.requires_grad)  # fmt: skip
+
+
+def test_log_values_are_no_losses():
+    losses = build().loss(views())
+    assert {name for name in losses if 'loss' in name} == {
+        'loss_mae',
+        'loss_contrast',
+        'loss_koleo',
+    }
+    entropy, distance = losses['teacher_entropy'], losses['teacher_kl_uniform']
+    torch.testing.assert_close(entropy + distance, torch.tensor(24.0).log())
+    assert 0 < float(entropy) < float(torch.tensor(24.0).log())
+
+
+def test_one_pass_equals_separate_passes():
+    """6x8 global tokens with a quarter visible and 3x4 local ones have 12 each."""
+    model = build()
+    inputs = views()
+    globals_, locals_ = torch.cat(inputs[:2]), torch.cat(inputs[2:])
+    mask = model.mask_generator(2, 3, (8, 6))
+    assert mask.ids_keep.shape[1] == 12
+    calls = []
+    encode = model.backbone.encode
+    model.backbone.encode = lambda *args: calls.append(1) or encode(*args)
+    patches, cls_token = model.encode_views(globals_, mask, locals_)
+    assert len(calls) == 1
+    alone = model.backbone(globals_, mask.ids_keep)[-1]
+    alone_l = model.backbone(locals_)[-1]
+    torch.testing.assert_close(patches, alone[:, 9:], rtol=0, atol=1e-5)
+    expected = torch.cat([alone[:, 0], alone_l[:, 0]])
+    torch.testing.assert_close(cls_token, expected, rtol=0, atol=1e-5)
+
+
+def test_local_views_of_another_length_take_a_second_pass():
+    model = build()
+    losses = model.loss(views(local=(96, 64)))
+    total(losses).backward()
+    assert model.backbone.cls_token.grad is not None
+
+
+def test_masked_pixels_reach_nothing():
+    model = build()
+    images = torch.randn(2, 3, 128, 96)
+    mask = model.mask_generator(1, 2, (8, 6))
+    hidden = (
+        mask.mask.view(2, 1, 8, 6).repeat_interleave(16, 2).repeat_interleave(16, 3)
+    )
+    before = model.encode_views(images, mask, None)
+    after = model.encode_views(torch.where(hidden, images + 7, images), mask, None)
+    for x, y in zip(before, after, strict=True):
+        assert torch.equal(x, y)
+
+
+def test_visible_patches_have_no_reconstruction_gradient():
+    model = build(mae_only())
+    images = torch.randn(2, 3, 128, 96)
+    mask = model.mask_generator(1, 2, (8, 6))
+    tokens, _ = model.encode_views(images, mask, None)
+    pred = model.neck(tokens, mask, (8, 6)).detach().requires_grad_()
+    model.reconstruction_loss(pred, images, mask.mask, (8, 6)).backward()
+    assert float(pred.grad[~mask.mask].abs().max()) == 0
+    assert (pred.grad[mask.mask].abs().sum(-1) > 0).all()
+
+
+def test_order_of_the_visible_tokens_does_not_matter():
+    model = build()
+    images = torch.randn(2, 3, 128, 96)
+    mask = model.mask_generator(1, 2, (8, 6))
+    order = torch.randperm(12)
+    shuffled = TokenMask(mask.mask, mask.ids_keep[:, order], mask.ids_restore)
+    losses = []
+    for m in (mask, shuffled):
+        patches, cls_token = model.encode_views(images, m, None)
+        pred = model.neck(patches, m, (8, 6))
+        losses.append(model.reconstruction_loss(pred, images, m.mask, (8, 6)))
+        losses.append(cls_token)
+    torch.testing.assert_close(losses[2], losses[0])
+    torch.testing.assert_close(losses[3], losses[1])
+
+
+def test_teacher_sees_whole_global_views():
+    model = build()
+    inputs = views()
+    seen = []
+    model.teacher.register_forward_hook(lambda module, args, out: seen.append(args[0]))
+    model.loss(inputs)
+    assert torch.equal(seen[0], torch.cat(inputs[:2]))
+    logits = model.teacher(inputs[0])
+    expected = model.head(model.backbone(inputs[0])[-1][:, 0])
+    torch.testing.assert_close(logits, expected)
+
+
+def test_after_step_moves_teacher_centre_and_iteration():
+    model = build()
+    model.loss(views())
+    teacher = copy.deepcopy(model.teacher.state_dict())
+    with torch.no_grad():
+        for param in model.backbone.parameters():
+            param.add_(0.5)
+    model.after_step()
+    name = 'blocks.1.ffn.w3.weight'
+    torch.testing.assert_close(
+        model.teacher.backbone.state_dict()[name],
+        0.992 * teacher[f'backbone.{name}'] + 0.008 * model.backbone.state_dict()[name],
+        rtol=0,
+        atol=1e-7,
+    )
+    assert int(model.iteration) == 1
+    assert float(model.centring.centre.abs().sum()) > 0
+
+
+def test_temperature_follows_the_iteration():
+    model = build()
+    seen = []
+    forward = model.centring.forward
+    model.centring.forward = lambda x, t: seen.append(t) or forward(x, t)
+    for iteration in (0, 500, 1000, 5000):
+        model.iteration.fill_(iteration)
+        model.loss(views())
+    assert seen == pytest.approx([0.065, 0.0675, 0.07, 0.07])
+
+
+def test_masks_change_while_training_and_are_fixed_in_evaluation():
+    model = build(mae_only())
+    inputs = views()
+    first, second = (float(model.loss(inputs)['loss_mae'].detach()) for _ in range(2))
+    assert first != second
+    assert int(model.num_samples) == 6
+    model.eval()
+    third, fourth = (float(model.loss(inputs)['loss_mae'].detach()) for _ in range(2))
+    assert third == fourth
+
+
+def test_state_dict_restores_everything():
+    model = build()
+    model.loss(views())
+    with torch.no_grad():
+        model.head.prototypes.weight.mul_(2)
+    model.after_step()
+    other = build()
+    other.load_state_dict(model.state_dict())
+    losses, again = model.loss(views()), other.loss(views())
+    for name, value in losses.items():
+        assert torch.equal(value, again[name]), name
+
+
+def test_weights_without_a_teacher_start_one():
+    model = build()
+    with torch.no_grad():
+        model.backbone.cls_token.add_(1)
+    weights = {
+        key: value
+        for key, value in model.state_dict().items()
+        if not key.startswith('teacher.')
+    }
+    other = build()
+    other.load_state_dict(weights)
+    assert torch.equal(other.teacher.backbone.cls_token, model.backbone.cls_token)
+
+
+@pytest.mark.parametrize('which', ['student', 'teacher'])
+def test_export_fits_the_plain_backbone(which):
+    model = build()
+    with torch.no_grad():
+        for param in model.teacher.parameters():
+            param.mul_(1.5)
+    weights = export_backbone(model.state_dict(), which)
+    plain = MODELS.build(
+        dict(type='sapiens2_mm.Sapiens2', arch=ARCH, img_size=(128, 96))
+    )
+    plain.load_state_dict(weights)  # strict
+    source = model.backbone if which == 'student' else model.teacher.backbone
+    assert torch.equal(plain.cls_token, source.cls_token)
+    weights['cls_token'].zero_()  # a copy
+    assert float(source.cls_token.abs().sum()) > 0
+
+
+def test_export_errors():
+    model = build(mae_only())
+    with pytest.raises(ValueError, match=r"one of \['student', 'teacher'\], got 'x'"):
+        export_backbone(model.state_dict(), 'x')
+    with pytest.raises(ValueError, match=r"no key starts with 'teacher\.backbone\.'"):
+        export_backbone(model.state_dict(), 'teacher')
+
+
+def test_reconstruct_keeps_visible_patches():
+    model = build().eval()
+    images = torch.randn(2, 3, 128, 96)
+    mask = model.mask_generator(1, 2, (8, 6))
+    hidden, filled = model.reconstruct(images, mask)
+    masked = mask.mask.view(2, 1, 8, 6).repeat_interleave(16, 2)
+    masked = masked.repeat_interleave(16, 3).expand_as(images)
+    assert torch.equal(filled[~masked], images[~masked])
+    assert float(hidden[masked].abs().max()) == 0
+    assert not torch.allclose(filled[masked], images[masked], atol=0.1)
+
+
+def test_reconstruction_at_half_size_with_the_tokenizer():
+    """4K layout in small: 64-pixel tokens, 32-pixel targets."""
+    cfg = config(
+        backbone=dict(
+            type='sapiens2_mm.Sapiens2',
+            arch=dict(ARCH, num_tokenizer_layers=1),
+            img_size=(512, 384),
+            use_tokenizer=True,
+        ),
+        neck=dict(
+            type='sapiens2_mm.MAEDecoder',
+            out_channels=3072,
+            embed_dims=32,
+            num_layers=1,
+            num_heads=2,
+        ),
+        reconstruction_loss=dict(
+            type='sapiens2_mm.PatchReconstructionLoss', target_scale=0.5
+        ),
+        num_local_views=1,
+    )
+    model = build(cfg)
+    inputs = [torch.randn(2, 3, 512, 384)] * 2 + [torch.randn(2, 3, 256, 192)]
+    total(model.loss(inputs)).backward()
+    assert model.backbone.tokenizer.w_cls.grad is not None
+    hidden, _ = model.reconstruct(inputs[0], model.mask_generator(1, 2, (8, 6)))
+    assert hidden.shape == (2, 3, 256, 192)
+
+
+def test_tensor_mode_gives_backbone_features():
+    model = build().eval()
+    x = torch.randn(1, 3, 128, 96)
+    assert torch.equal(model(x, mode='tensor')[0], model.backbone(x)[0])
+
+
+def test_frozen_stages_stay_as_they_are():
+    cfg = config()
+    cfg['backbone'] = dict(cfg['backbone'], frozen_stages=1)
+    model = build(cfg)
+    frozen = copy.deepcopy(model.backbone.blocks[0].state_dict())
+    names = {id(p) for p in model.backbone.blocks[0].parameters()}
+    optimizer = torch.optim.AdamW(
+        [p for p in model.parameters() if p.requires_grad], lr=1e-2, weight_decay=0.1
+    )
+    assert not names & {id(p) for g in optimizer.param_groups for p in g['params']}
+    for _ in range(3):
+        model.train()
+        assert not model.backbone.blocks[0].training
+        total(model.loss(views())).backward()
+        optimizer.step()
+        model.after_step()
+    for part in (model.backbone, model.teacher.backbone):
+        for name, value in part.blocks[0].state_dict().items():
+            assert torch.equal(value, frozen[name]), name
+    assert not torch.equal(
+        model.teacher.backbone.blocks[1].ffn.w3.weight,
+        model.backbone.blocks[1].ffn.w3.weight,
+    )
+
+
+def test_bf16_autocast_trains():
+    model = build()
+    with torch.autocast('cpu', dtype=torch.bfloat16):
+        losses = model.loss(views())
+    total(losses).backward()
+    assert all(value.dtype == torch.float32 for value in losses.values())
+    assert all(torch.isfinite(value) for value in losses.values())
+
+
+@pytest.mark.slow
+def test_learns_random_images():
+    model = build(config(koleo_loss=None))
+    optimizer = torch.optim.AdamW(
+        [p for p in model.parameters() if p.requires_grad], lr=2e-3
+    )
+    torch.manual_seed(0)
+    ramps = torch.linspace(-1, 1, 128)[:, None] * torch.randn(4, 3, 1, 96).cumsum(-1)
+    inputs = [ramps, ramps.flip(3)] + [ramps[..., :64, :48]] * 4
+    history = []
+    for _ in range(200):
+        losses = model.loss(inputs)
+        optimizer.zero_grad()
+        total(losses).backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 5.0)
+        optimizer.step()
+        model.after_step()
+        history.append(float(losses['loss_mae'].detach()))
+        assert 0 < float(losses['teacher_entropy']) < math.log(24)
+    assert sum(history[-10:]) < 0.8 * sum(history[:10])
+
+
+@pytest.mark.parametrize(
+    ('change', 'message'),
+    [
+        (dict(head=None), 'contrast_loss, koleo_loss and centring need a head'),
+        (dict(contrast_loss=None), 'a head needs contrast_loss and centring'),
+        (dict(centring=None), 'a head needs contrast_loss and centring'),
+        (
+            dict(backbone=dict(type='sapiens2_mm.Sapiens2', arch=ARCH, out_indices=0)),
+            r'out_indices \(0,\) of the backbone must contain the last block',
+        ),
+    ],
+)
+def test_parts_that_do_not_fit(change, message):
+    with pytest.raises(ValueError, match=message):
+        MODELS.build(config(**change))
+
+
+def test_wrong_views():
+    model = build()
+    with pytest.raises(ValueError, match='2 global and 4 local views, got 5'):
+        model.loss(views()[:5])
+    with pytest.raises(ValueError, match='expected a list'):
+        model.loss(views()[0])
+    with pytest.raises(ValueError, match='local views must have one size'):
+        model.loss(views()[:5] + views(local=(96, 64))[5:])
