@@ -6,6 +6,7 @@ from .depth_visualizer import DepthVisualizer, PointmapVisualizer
 from .matting_visualizer import MattingVisualizer
 from .normal_visualizer import NormalVisualizer
 from .point_cloud import save_point_cloud
+from .seg_visualizer import Sapiens2SegVisualizer, overlay_labels
 
 # class -> (module, host)
 HOST_CLASSES: dict[str, tuple[str, str]] = {
@@ -19,5 +20,7 @@ __all__ = [
     'MattingVisualizer',
     'NormalVisualizer',
     'PointmapVisualizer',
+    'Sapiens2SegVisualizer',
+    'overlay_labels',
     'save_point_cloud',
 ]

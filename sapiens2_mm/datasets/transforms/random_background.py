@@ -26,19 +26,23 @@ class RandomBackground(BaseTransform):
     background, as do samples without a person.
 
     Args:
-        background_dir: folder of photos, subfolders included.
+        background_dir: folder of photos without people, subfolders included. None
+            draws smooth fields of random colours, for lack of photos.
         prob: probability to replace a background.
         transfer_color: whether the person takes the photo's colours.
 
     Raises:
-        FileNotFoundError: on first use, if the folder holds no image.
+        FileNotFoundError: on first use, if ``background_dir`` holds no image.
 
     Source: official repository, first public release, segmentation transforms; colour
         transfer after Reinhard et al. 2001.
     """
 
     def __init__(
-        self, background_dir: str, prob: float = 0.8, transfer_color: bool = True
+        self,
+        background_dir: str | None = None,
+        prob: float = 0.8,
+        transfer_color: bool = True,
     ) -> None:
         self.background_dir = background_dir
         self.prob = prob
@@ -68,20 +72,23 @@ class RandomBackground(BaseTransform):
         return self._paths
 
     @cache_randomness
-    def _draw_path(self) -> str | None:
+    def _draw(self) -> np.ndarray | None:
+        """A background of any size, or None to keep the image's own."""
         if np.random.rand() >= self.prob:
             return None
-        return self.paths[np.random.randint(len(self.paths))]
+        if self.background_dir is None:
+            return np.random.randint(0, 256, (4, 3, 3), np.uint8)
+        return read_image(self.paths[np.random.randint(len(self.paths))])
 
     def transform(self, results: dict[str, Any]) -> dict[str, Any]:
         if results.get('in_the_wild', False):
             return results
-        path = self._draw_path()
+        photo = self._draw()
         person = results['gt_seg_map'] != 0
-        if path is None or not person.any():
+        if photo is None or not person.any():
             return results
         image = results['img']
-        background = _cover(read_image(path), image.shape[:2])
+        background = _cover(photo, image.shape[:2])
         if self.transfer_color:
             image = transfer_color(image, person, background)
         results['img'] = np.where(person[..., None], image, background)
@@ -103,7 +110,7 @@ def _cover(photo: np.ndarray, size: tuple[int, int]) -> np.ndarray:
     cut_w = min(old_width, max(1, round(width / scale)))
     top, left = (old_height - cut_h) // 2, (old_width - cut_w) // 2
     centre = photo[top : top + cut_h, left : left + cut_w]
-    interpolation = cv2.INTER_AREA if scale < 1 else cv2.INTER_LINEAR
+    interpolation = cv2.INTER_AREA if scale < 1 else cv2.INTER_CUBIC
     return cv2.resize(centre, (width, height), interpolation=interpolation)
 
 

@@ -1,0 +1,93 @@
+# A model small enough to learn a handful of synthetic people on two CPU cores. It is
+# for trying the tools, not for use: it sees 32 images, almost without augmentation.
+_base_ = [
+    '../_base_/default_runtime.py',
+    '../_base_/models/sapiens2_seg.py',
+    '../_base_/datasets/humans29_1024x768.py',
+    '../_base_/schedules/layer_decay_10k.py',
+]
+default_scope = 'mmseg'
+data_root = 'data/synthetic_humans_256x192'
+size = (256, 192)  # (height, width)
+model = dict(
+    backbone=dict(
+        arch=dict(
+            _delete_=True,
+            embed_dims=192,
+            num_layers=6,
+            num_heads=6,
+            feedforward_channels=512,
+        ),
+        img_size=size,
+        with_cp=False,
+    ),
+    decode_head=dict(
+        in_channels=192,
+        deconv_out_channels=(96, 64, 48, 32),
+        conv_out_channels=(32,),
+        conv_kernel_sizes=(1,),
+    ),
+)
+meta_keys = (
+    *('img_path', 'seg_map_path', 'ori_shape', 'img_shape', 'pad_shape'),
+    *('scale_factor', 'flip', 'flip_direction', 'flip_pairs', 'reduce_zero_label'),
+)
+train_pipeline = [
+    dict(type='sapiens2_mm.LoadImage'),
+    dict(type='sapiens2_mm.LoadSegAnnotations'),
+    dict(type='sapiens2_mm.AreaCubicResize', size=size),
+    dict(type='sapiens2_mm.SegFlip', prob=0.5),
+    dict(type='mmseg.PackSegInputs', meta_keys=meta_keys),
+]
+test_pipeline = [
+    dict(type='sapiens2_mm.LoadImage'),
+    dict(type='sapiens2_mm.AreaCubicResize', size=size),
+    dict(type='mmseg.PackSegInputs', meta_keys=meta_keys),
+]
+val_pipeline = [
+    dict(type='sapiens2_mm.LoadImage'),
+    dict(type='sapiens2_mm.AreaCubicResize', size=size),
+    dict(type='sapiens2_mm.LoadSegAnnotations'),
+    dict(type='mmseg.PackSegInputs', meta_keys=meta_keys),
+]
+tta_pipeline = [
+    dict(type='sapiens2_mm.LoadImage'),
+    dict(
+        type='TestTimeAug',
+        transforms=[
+            [dict(type='sapiens2_mm.AreaCubicResize', size=size)],
+            [
+                dict(type='sapiens2_mm.SegFlip', prob=0.0),
+                dict(type='sapiens2_mm.SegFlip', prob=1.0),
+            ],
+            [dict(type='sapiens2_mm.LoadSegAnnotations')],
+            [dict(type='mmseg.PackSegInputs', meta_keys=meta_keys)],
+        ],
+    ),
+]
+train_dataloader = dict(
+    batch_size=8,
+    num_workers=1,
+    dataset=dict(data_root=data_root, pipeline=train_pipeline),
+)
+val_dataloader = dict(
+    batch_size=8,
+    num_workers=1,
+    dataset=dict(data_root=data_root, pipeline=val_pipeline),
+)
+test_dataloader = val_dataloader
+val_evaluator = dict(nan_to_num=None)  # few images: leave absent classes out
+test_evaluator = val_evaluator
+train_cfg = dict(max_iters=600, val_interval=300)
+optim_wrapper = dict(
+    optimizer=dict(lr=1e-3),
+    paramwise_cfg=dict(layer_decay_rate=1.0),
+)
+param_scheduler = [
+    dict(type='LinearLR', start_factor=1e-3, by_epoch=False, begin=0, end=50),
+    dict(type='PolyLR', power=1.0, eta_min=0.0, by_epoch=False, begin=50, end=600),
+]
+default_hooks = dict(
+    logger=dict(interval=20),
+    checkpoint=dict(interval=300, save_best='mIoU', rule='greater'),
+)
