@@ -22,10 +22,10 @@ class SeekingTrainLoop(IterBasedTrainLoop):
 
     def run(self) -> None:
         """Train."""
+        if self._iter > 0:
+            self._seek()  # before RandomStateHook: a new iterator draws a number
         self.runner.call_hook('before_train')
         self.runner.call_hook('before_train_epoch')
-        if self._iter > 0:
-            self._seek()
         while self._iter < self._max_iters and not self.stop_training:
             self.runner.model.train()
             self.run_iter(next(self.dataloader_iterator))

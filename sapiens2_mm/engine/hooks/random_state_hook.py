@@ -11,6 +11,8 @@ from mmengine.runner import Runner
 
 from sapiens2_mm.registry import HOOKS
 
+from ..loops import SeekingTrainLoop
+
 
 def get_random_state() -> dict[str, Any]:
     """The states of all global generators."""
@@ -80,7 +82,8 @@ class RandomStateHook(Hook):
         if self._resumed is None:
             return
         loop = runner.train_loop
-        if hasattr(loop, 'dataloader_iterator'):
+        seeks = isinstance(loop, SeekingTrainLoop)
+        if hasattr(loop, 'dataloader_iterator') and not seeks:
             # The loop reads this many batches first, which draws numbers too.
             loop.dataloader_iterator = _RestoresAfter(
                 loop.dataloader_iterator, runner.iter, self._resumed
