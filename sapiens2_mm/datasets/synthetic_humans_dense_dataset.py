@@ -49,7 +49,7 @@ class SyntheticHumansDenseDataset(BaseDataset):
                     depth_path=str(root / 'depth' / f'{name}.png'),
                     albedo_path=str(root / 'albedo' / f'{name}.png'),
                     depth_scale=manifest['depth_scale'],
-                    intrinsics=[
+                    camera_matrix=[
                         [camera['fx'], 0, camera['cx']],
                         [0, camera['fy'], camera['cy']],
                         [0, 0, 1],

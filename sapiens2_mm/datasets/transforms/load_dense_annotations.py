@@ -33,7 +33,7 @@ class LoadDenseAnnotations(BaseTransform):
     the mask.
 
     Required keys: ``img``, and for each field ``<field>_path``; with camera
-    ``intrinsics`` or ``intrinsics_path`` (a text file of 3x3 numbers).
+    ``camera_matrix`` (3x3) or ``intrinsics_path`` (a text file of 3x3 numbers).
     Set keys: ``gt_<field>`` float32, ``gt_mask`` (H, W) bool; with camera
     ``intrinsics``, ``map_intrinsics``, ``ori_intrinsics`` (3, 3) and, if the sample has
     ``extrinsics_path``, ``extrinsics`` (4, 4), float64.
@@ -137,6 +137,7 @@ class LoadDenseAnnotations(BaseTransform):
 
     @staticmethod
     def _load_camera(results: dict[str, Any]) -> None:
+        intrinsics = results.get('camera_matrix')
         for name, size in (('intrinsics', 3), ('extrinsics', 4)):
             path = results.get(f'{name}_path')
             if path is None:
@@ -150,15 +151,17 @@ class LoadDenseAnnotations(BaseTransform):
                     f'{path}: expected {name} of {size}x{size} numbers, got '
                     f'{matrix.shape}'
                 )
-            results[name] = matrix
-        if 'intrinsics' not in results:
+            if name == 'intrinsics':
+                intrinsics = matrix
+            else:
+                results[name] = matrix
+        if intrinsics is None:
             raise KeyError(
                 f'LoadDenseAnnotations: the sample of {results.get("img_path")} has no '
                 'camera; give the dataset with_camera=True'
             )
-        intrinsics = np.asarray(results['intrinsics'], np.float64)
         for name in ('intrinsics', 'map_intrinsics', 'ori_intrinsics'):
-            results[name] = intrinsics.copy()
+            results[name] = np.array(intrinsics, np.float64)
 
     def __repr__(self) -> str:
         return (

@@ -1,0 +1,52 @@
+# Surface normals of the synthetic humans at 1024x768, official pipeline.
+train_pipeline = [
+    dict(type='sapiens2_mm.LoadImage'),
+    dict(type='sapiens2_mm.LoadDenseAnnotations', fields=['normal']),
+    dict(type='sapiens2_mm.PhotometricDistortion'),
+    dict(type='sapiens2_mm.RandomDownUpSample', prob=0.2, factor=(0.1, 0.7)),
+    dict(type='sapiens2_mm.DenseRandomScale', prob=0.3, scale_range=(0.5, 2.0)),
+    dict(type='sapiens2_mm.DenseRandomCrop', prob=0.3),
+    dict(type='sapiens2_mm.DenseRandomFlip', prob=0.3),
+    dict(type='sapiens2_mm.Letterbox', size=(1024, 768)),
+    dict(type='sapiens2_mm.RandomGaussianBlur', prob=0.3),
+    dict(type='sapiens2_mm.RandomGaussianNoise', prob=0.3),
+    dict(type='sapiens2_mm.RandomSolarize', prob=0.3),
+    dict(type='sapiens2_mm.FilterByMask'),
+    dict(type='sapiens2_mm.PackDenseInputs'),
+]
+# Annotations keep their own size; predictions are brought back to it.
+test_pipeline = [
+    dict(type='sapiens2_mm.LoadImage'),
+    dict(type='sapiens2_mm.LoadDenseAnnotations', fields=['normal']),
+    dict(type='sapiens2_mm.Letterbox', size=(1024, 768), rounding='floor', with_maps=False),
+    dict(type='sapiens2_mm.PackDenseInputs'),
+]
+train_dataloader = dict(
+    batch_size=8,
+    num_workers=4,
+    persistent_workers=True,
+    sampler=dict(type='InfiniteSampler', shuffle=True),
+    dataset=dict(
+        type='sapiens2_mm.SyntheticHumansDenseDataset',
+        data_root='data/synthetic_humans',
+        ann_file='annotations/train.json',
+        pipeline=train_pipeline,
+    ),
+)
+val_dataloader = dict(
+    batch_size=8,
+    num_workers=4,
+    persistent_workers=True,
+    drop_last=False,
+    sampler=dict(type='DefaultSampler', shuffle=False, round_up=False),
+    dataset=dict(
+        type='sapiens2_mm.SyntheticHumansDenseDataset',
+        data_root='data/synthetic_humans',
+        ann_file='annotations/val.json',
+        test_mode=True,
+        pipeline=test_pipeline,
+    ),
+)
+test_dataloader = val_dataloader
+val_evaluator = dict(type='sapiens2_mm.NormalMetric')
+test_evaluator = val_evaluator
