@@ -1,0 +1,90 @@
+"""Inference with the models of dense regression."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from mmengine.dataset import Compose
+from torch import nn
+
+from sapiens2_mm.registry import TRANSFORMS
+from sapiens2_mm.structures import DenseDataSample
+
+ImageLike = str | Path | np.ndarray
+
+
+def inference_dense(
+    model: nn.Module,
+    images: ImageLike | Sequence[ImageLike],
+    masks: Sequence[np.ndarray] | None = None,
+    batch_size: int = 1,
+) -> list[DenseDataSample]:
+    """Predict maps of images.
+
+    Runs the test pipeline of ``model.cfg`` without its steps for annotations.
+
+    Args:
+        model: from ``init_model``.
+        images: one or several, of any sizes: paths, or arrays (H, W), (H, W, 3) BGR or
+            (H, W, 4) BGRA of 8 or 16 bits.
+        masks: one (H, W) bool array per image; predictions are 0 outside.
+        batch_size: images at once.
+
+    Returns:
+        One data sample per image, on the CPU, with ``pred_*`` maps of the image's own
+        size, float32.
+
+    Raises:
+        ValueError: for an image that cannot be read, and masks that do not fit.
+    """
+    if isinstance(images, str | Path | np.ndarray):
+        images = [images]
+    if masks is not None and len(masks) != len(images):
+        raise ValueError(
+            f'inference_dense: got {len(images)} images and {len(masks)} masks; give '
+            'one mask per image'
+        )
+    pipeline = _image_pipeline(model.cfg)
+    samples: list[DenseDataSample] = []
+    for start in range(0, len(images), batch_size):
+        batch = [
+            pipeline(
+                dict(img=image)
+                if isinstance(image, np.ndarray)
+                else dict(img_path=str(image))
+            )
+            for image in images[start : start + batch_size]
+        ]
+        if masks is not None:
+            for data, mask in zip(batch, masks[start:], strict=False):
+                _set_mask(data['data_samples'], mask)
+        data = dict(
+            inputs=[data['inputs'] for data in batch],
+            data_samples=[data['data_samples'] for data in batch],
+        )
+        with torch.no_grad():
+            samples += [sample.cpu() for sample in model.test_step(data)]
+    return samples
+
+
+def _image_pipeline(cfg: dict) -> Compose:
+    """The test pipeline without the steps that need annotations."""
+    steps = cfg.test_dataloader.dataset.pipeline
+    return Compose(
+        [
+            TRANSFORMS.build(step)
+            for step in steps
+            if not getattr(TRANSFORMS.get(step['type']), 'needs_annotation', False)
+        ]
+    )
+
+
+def _set_mask(sample: DenseDataSample, mask: np.ndarray) -> None:
+    mask = np.asarray(mask, bool)
+    if mask.shape != tuple(sample.ori_shape):
+        raise ValueError(
+            f'inference_dense: mask of size {mask.shape} does not fit the image '
+            f'{sample.img_path} of size {tuple(sample.ori_shape)}'
+        )
+    sample.pred_mask = torch.from_numpy(mask)[None]
