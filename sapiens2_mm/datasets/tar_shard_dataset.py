@@ -1,6 +1,7 @@
 """A stream of images from WebDataset tar shards."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 
 import braceexpand
@@ -8,7 +9,8 @@ import numpy as np
 from mmengine.dataset import Compose
 from mmengine.dist import get_dist_info
 from torch.utils.data import IterableDataset, get_worker_info
-from webdataset.tariterators import tarfile_samples
+from webdataset.gopen import gopen
+from webdataset.tariterators import group_by_keys, tar_file_expander
 
 from sapiens2_mm.registry import DATASETS
 
@@ -165,8 +167,7 @@ class TarShardDataset(IterableDataset):
 
         streams, filled = [], set()
         for shard in shards:
-            source = [dict(url=self.shards[shard])]
-            streams.append((shard, iter(tarfile_samples(source, handler=note))))
+            streams.append((shard, _read_shard(self.shards[shard], note)))
         buffer: list[dict] = []
         while streams:
             place = rng.integers(len(streams))
@@ -197,6 +198,18 @@ class TarShardDataset(IterableDataset):
             lambda: decode_image(sample[key], name), name, self.min_short_side
         )
         return dict(img=image, img_path=name)
+
+
+def _read_shard(url: str, handler: Callable[[Exception], bool]) -> Iterator[dict]:
+    """Samples of one tar file: a dict from extension to bytes, and ``__key__``."""
+    try:
+        stream = gopen(url)
+    except OSError as err:
+        handler(err)
+        return
+    with closing(stream):
+        files = tar_file_expander([dict(url=url, stream=stream)], handler=handler)
+        yield from group_by_keys(files, handler=handler)
 
 
 def _list_shards(shards: str | Sequence[str]) -> list[str]:

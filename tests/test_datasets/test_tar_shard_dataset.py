@@ -1,0 +1,170 @@
+import io
+import tarfile
+from itertools import islice
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+from torch.utils.data import DataLoader
+
+webdataset = pytest.importorskip('webdataset')
+
+from sapiens2_mm.datasets import TarShardDataset  # noqa: E402
+from sapiens2_mm.registry import DATASETS  # noqa: E402
+
+SHARDS, PER_SHARD = 8, 5
+
+
+def keep(results: dict) -> dict:
+    return {key: results[key] for key in ('img_path', 'skipped', 'position')} | dict(
+        number=float(results['rng'].random()), shape=results['img'].shape
+    )
+
+
+@pytest.fixture(scope='module')
+def folder(tmp_path_factory) -> Path:
+    root = tmp_path_factory.mktemp('shards')
+    for shard in range(SHARDS):
+        with webdataset.TarWriter(str(root / f's-{shard:02d}.tar')) as writer:
+            for number in range(PER_SHARD):
+                image = np.full((20, 16, 3), number, np.uint8)
+                writer.write(
+                    {
+                        '__key__': f'{shard:02d}{number}',
+                        'jpg': cv2.imencode('.jpg', image)[1].tobytes(),
+                        'json': b'{}',
+                    }
+                )
+    return root
+
+
+def make(shards: object, **kwargs) -> TarShardDataset:
+    kwargs = {'shuffle_buffer': 4, 'shards_per_block': 2, **kwargs}
+    return TarShardDataset(shards, pipeline=[keep], **kwargs)
+
+
+def keys(samples: list[dict]) -> list[str]:
+    return [sample['img_path'].split(': ')[1] for sample in samples]
+
+
+def test_a_pass_reads_every_image_once(folder):
+    samples = list(make(str(folder), repeat=False))
+    assert len(samples) == SHARDS * PER_SHARD == len(set(keys(samples)))
+    assert samples[0]['shape'] == (20, 16, 3)
+    assert keys(samples) != sorted(keys(samples))
+
+
+def test_passes_have_different_orders(folder):
+    samples = list(islice(make(str(folder)), 2 * SHARDS * PER_SHARD))
+    first, second = samples[: len(samples) // 2], samples[len(samples) // 2 :]
+    assert sorted(keys(first)) == sorted(keys(second))
+    assert keys(first) != keys(second)
+
+
+@pytest.mark.parametrize('shape', ['folder', 'pattern', 'list'])
+def test_ways_to_name_shards(folder, shape):
+    shards = {
+        'folder': str(folder),
+        'pattern': str(folder / 's-{00..07}.tar'),
+        'list': [str(folder / 's-{00..03}.tar'), str(folder / 's-{04..07}.tar')],
+    }[shape]
+    assert len(make(shards).shards) == SHARDS
+
+
+@pytest.mark.parametrize('num_workers', [0, 2])
+def test_two_processes_share_the_images(folder, monkeypatch, num_workers):
+    samples = []
+    for rank in range(2):
+        monkeypatch.setattr(
+            'sapiens2_mm.datasets.tar_shard_dataset.get_dist_info',
+            lambda rank=rank: (rank, 2),
+        )
+        dataset = make(str(folder), repeat=False)
+        loader = DataLoader(
+            dataset, batch_size=None, num_workers=num_workers, collate_fn=lambda x: x
+        )
+        samples += list(loader)
+    assert len(samples) == len(set(keys(samples))) == SHARDS * PER_SHARD
+
+
+@pytest.mark.parametrize('num_workers', [0, 2, 3])
+@pytest.mark.parametrize('stop', [1, 4, 9, 17])
+def test_seek_continues_exactly(folder, num_workers, stop):
+    """Batches of 3, stopped anywhere, in any block or pass."""
+
+    def load(dataset: TarShardDataset, count: int) -> list[list[dict]]:
+        loader = DataLoader(
+            dataset, batch_size=3, num_workers=num_workers, collate_fn=lambda x: x
+        )
+        return list(islice(loader, count))
+
+    straight = load(make(str(folder)), stop + 6)
+    positions = [(0, 0, 0)] * max(1, num_workers)
+    for batch in straight[:stop]:
+        reader, *position = batch[-1]['position']
+        positions[reader] = tuple(position)
+    dataset = make(str(folder))
+    dataset.seek(positions, stop)
+    assert load(dataset, 6) == straight[stop:]
+
+
+def test_unusable_images_and_shards_are_named(folder, tmp_path):
+    for name in ('s-00.tar', 's-01.tar'):
+        (tmp_path / name).write_bytes((folder / name).read_bytes())
+    data = (tmp_path / 's-01.tar').read_bytes()
+    (tmp_path / 's-01.tar').write_bytes(data[:4000])  # breaks off
+    (tmp_path / 's-02.tar').write_bytes(b'')  # empty
+    with tarfile.open(tmp_path / 's-03.tar', 'w') as tar:
+        good = cv2.imencode('.png', np.zeros((20, 16, 3), np.uint8))[1].tobytes()
+        for name, content in [
+            ('x.jpg', b'not an image'), ('y.json', b'{}'), ('z.png', good),
+        ]:  # fmt: skip
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            tar.addfile(info, io.BytesIO(content))
+    samples = list(islice(make(str(tmp_path)), 40))
+    messages = {message for sample in samples for message in sample['skipped']}
+    text = '\n'.join(sorted(messages))
+    assert 's-01.tar: ReadError' in text
+    assert 's-02.tar' in text
+    assert 's-03.tar: x.jpg: cannot read image' in text
+    assert 's-03.tar: y: no image among' in text
+    assert 's-03.tar: z.png' in {s['img_path'].rsplit('/', 1)[1] for s in samples}
+
+
+def test_only_bad_data_ends_the_run(tmp_path):
+    (tmp_path / 'a.tar').write_bytes(b'')
+    with pytest.raises(RuntimeError, match='in a row cannot be used, the last is'):
+        next(iter(make(str(tmp_path), max_skips=5)))
+
+
+def test_short_side_limit(folder):
+    with pytest.raises(RuntimeError, match='shorter side 16 is below 17'):
+        next(iter(make(str(folder), min_short_side=17, max_skips=5)))
+
+
+def test_more_readers_than_shards(folder):
+    dataset = make(str(folder / 's-{00..01}.tar'))
+    dataset.world_size = 3
+    with pytest.raises(ValueError, match=r'2 shards cannot be shared by 3 readers'):
+        next(iter(dataset))
+
+
+def test_another_number_of_workers_cannot_continue(folder):
+    dataset = make(str(folder))
+    dataset.seek([(0, 0, 1)] * 2, 2)
+    with pytest.raises(ValueError, match='had 2 loader workers, this one has 1'):
+        iter(dataset)
+
+
+def test_no_shards(tmp_path):
+    with pytest.raises(ValueError, match=r'no \.tar file in the folder'):
+        make(str(tmp_path))
+
+
+def test_builds_from_a_config(folder):
+    dataset = DATASETS.build(
+        dict(type='sapiens2_mm.TarShardDataset', shards=str(folder), pipeline=[])
+    )
+    assert next(iter(dataset))['img'].dtype == np.uint8
