@@ -17,7 +17,7 @@ LAYOUTS = ('official', 'ours', 'transformers')
 TASKS = ('pretrain', 'pose', 'seg', 'normal', 'pointmap', 'albedo', 'matting')
 _DECONV_TASKS = ('pose', 'seg')
 _HEAD = 'decode_head.'
-_PERIODS = 'rope_embed.periods'
+PERIODS = 'rope_embed.periods'
 
 _BACKBONE = (
     ('cls_token', 'embeddings.cls_token'),
@@ -93,12 +93,13 @@ def _backbone_rules(left: str, right: str) -> list[Rule]:
 
 
 def from_transformers(state: dict[str, Tensor], task: str) -> dict[str, Tensor]:
-    """Official names and rotary periods for weights with transformers names."""
+    """Official names for weights with transformers names.
+
+    transformers computes the rotary periods by formula, so the result has none; see
+    ``released_periods``.
+    """
     state = {k: v for k, v in state.items() if not k.endswith('mask_token')}
-    out = official_to_transformers(task).backward(state)
-    prefix = '' if task == 'pretrain' else 'backbone.'
-    out[prefix + _PERIODS] = _released_periods(out, prefix)
-    return out
+    return official_to_transformers(task).backward(state)
 
 
 def to_transformers(state: dict[str, Tensor], task: str) -> dict[str, Tensor]:
@@ -112,18 +113,19 @@ def to_transformers(state: dict[str, Tensor], task: str) -> dict[str, Tensor]:
         raise CheckpointError('transformers has no window tokenizer (4K models)')
     prefix = '' if task == 'pretrain' else 'backbone.'
     state = dict(state)
-    periods = state.pop(prefix + _PERIODS, None)
+    periods = state.pop(prefix + PERIODS, None)
     if periods is not None and not torch.equal(
-        periods.bfloat16(), _released_periods(state, prefix)
+        periods.bfloat16(), released_periods(state, prefix)
     ):
         raise CheckpointError(
-            f'{prefix + _PERIODS} differs from the released table, which is the only '
+            f'{prefix + PERIODS} differs from the released table, which is the only '
             'one transformers knows'
         )
     return official_to_transformers(task).forward(state)
 
 
-def _released_periods(state: dict[str, Tensor], prefix: str) -> Tensor:
+def released_periods(state: dict[str, Tensor], prefix: str) -> Tensor:
+    """The bf16 table that every released file holds, for these weights."""
     from sapiens2_mm.models.layers import RotaryEmbedding  # which imports this package
 
     head_dims = len(state[f'{prefix}blocks.0.attn.q_norm.weight'])

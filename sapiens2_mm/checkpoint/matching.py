@@ -116,10 +116,10 @@ def _rename(
     state: dict[str, Tensor], names: set[str], source: str
 ) -> tuple[dict[str, Tensor], list[str]]:
     """The model's names for the keys, and the keys that would take a name twice."""
-    state = {_without_wrappers(k): v for k, v in state.items() if isinstance(v, Tensor)}
+    state = {without_wrappers(k): v for k, v in state.items() if isinstance(v, Tensor)}
     if is_transformers(state):
         state = _official(state, names, source)
-    ours, theirs = _backbone_prefixes(names), _backbone_prefixes(state)
+    ours, theirs = backbone_prefixes(names), backbone_prefixes(state)
     if not ours or not theirs:
         # Not a Sapiens2 model, or not a checkpoint of one.
         return _swap(state, [('module.', '')])
@@ -139,7 +139,7 @@ def _rename(
     return _swap(state, swaps)
 
 
-def _without_wrappers(key: str) -> str:
+def without_wrappers(key: str) -> str:
     for wrapper in _WRAPPERS:
         key = key.replace(wrapper, '')
     return key
@@ -148,15 +148,23 @@ def _without_wrappers(key: str) -> str:
 def _official(
     state: dict[str, Tensor], names: set[str], source: str
 ) -> dict[str, Tensor]:
-    task = task_of(state)
-    if 'decode_head.predictor.weight' in state:  # the model knows its task for sure
-        task = task_of(dict.fromkeys(names)) or task
-    if task is None:
-        raise CheckpointError(f'{source} does not tell its task')
-    return from_transformers(state, task)
+    """Official names for those of transformers."""
+    if 'model.embeddings.cls_token' not in state:
+        return from_transformers(state, 'pretrain')
+    task = task_of(dict.fromkeys(names))  # the model knows its task for sure
+    if task in (None, 'pretrain'):
+        backbone = ('model.embeddings.', 'model.model.', 'model.norm.')
+        state = {k[6:]: v for k, v in state.items() if k.startswith(backbone)}
+        return from_transformers(state, 'pretrain')
+    try:
+        return from_transformers(state, task)
+    except CheckpointError as err:
+        raise CheckpointError(
+            f'{source} holds no {task} model of transformers: {err}'
+        ) from err
 
 
-def _backbone_prefixes(keys: Iterable[str]) -> list[str]:
+def backbone_prefixes(keys: Iterable[str]) -> list[str]:
     """What stands before the keys of each Sapiens2 backbone."""
     keys = set(keys)
     return [
@@ -168,7 +176,7 @@ def _backbone_prefixes(keys: Iterable[str]) -> list[str]:
 
 
 def _backbone_of(names: Iterable[str]) -> str:
-    prefixes = _backbone_prefixes(names)
+    prefixes = backbone_prefixes(names)
     if prefixes:
         return min(prefixes, key=len)
     return 'backbone.' if any(n.startswith('backbone.') for n in names) else ''

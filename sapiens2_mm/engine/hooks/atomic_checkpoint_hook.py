@@ -1,7 +1,5 @@
 """Checkpoints that are complete or not there."""
 
-import os
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -10,35 +8,10 @@ from mmengine.fileio import LocalBackend, register_backend
 from mmengine.hooks import CheckpointHook
 from mmengine.runner import Runner
 
+from sapiens2_mm.checkpoint.atomic import write_atomically
 from sapiens2_mm.registry import HOOKS
 
 _BACKEND = 'sapiens2_mm.atomic'
-
-
-def write_atomically(path: str | Path, data: bytes) -> None:
-    """Write a file so that its name shows the old content or all of the new.
-
-    The bytes reach the disk under a temporary name in the same folder, which is then
-    renamed. A process that dies on the way leaves ``.NAME.PID.tmp`` behind.
-    """
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f'.{path.name}.{os.getpid()}.tmp')
-    try:
-        with open(temporary, 'wb') as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        with suppress(FileNotFoundError):
-            temporary.unlink()
-        raise
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)  # makes the new name last
-    finally:
-        os.close(folder)
 
 
 class AtomicLocalBackend(LocalBackend):

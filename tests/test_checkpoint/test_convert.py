@@ -1,0 +1,177 @@
+import json
+
+import pytest
+import torch
+from safetensors import safe_open
+from safetensors.torch import load_file
+from tiny_models import DEEP_ARCH, SIZE, model_cfg, official
+
+from sapiens2_mm.apis import init_model
+from sapiens2_mm.checkpoint import CheckpointError
+from sapiens2_mm.checkpoint.convert import convert_checkpoint
+
+TASKS = ('pose', 'seg', 'normal', 'pointmap', 'matting')
+CLASSES = {
+    'pose': 'Sapiens2ForPoseEstimation',
+    'seg': 'Sapiens2ForSemanticSegmentation',
+    'normal': 'Sapiens2ForNormalEstimation',
+    'pointmap': 'Sapiens2ForPointmapEstimation',
+    'matting': 'Sapiens2ForImageMatting',
+}
+
+
+def outputs(model, image):
+    """All outputs of one of our models or of transformers, as a list."""
+    with torch.no_grad():
+        if hasattr(model, 'data_preprocessor'):
+            feats = model.extract_feat(image)
+            head = getattr(model, 'head', None) or model.decode_head
+            out = head(feats)
+            return list(out) if isinstance(out, tuple) else [out]
+        out = model(image)
+        if 'alphas' in out:
+            return [torch.cat([out.foregrounds, out.alphas], dim=1)]
+        names = ('heatmaps', 'logits', 'normals', 'pointmaps', 'scales')
+        return [out[name] for name in names if name in out]
+
+
+@pytest.mark.parametrize('task', TASKS)
+def test_transformers_computes_the_same(task, build, save, tmp_path):
+    transformers = pytest.importorskip('transformers')
+    # transformers computes its rotary tables in float32
+    model = build(task, arch=DEEP_ARCH, rope_dtype='fp32')
+    source = save(model.state_dict(), 'ours.pth')
+    entries = convert_checkpoint(source, tmp_path / 'hf', 'transformers')
+    assert entries['task'] == task
+    config = json.loads((tmp_path / 'hf' / 'config.json').read_text())
+    config['image_size'] = list(SIZE)
+    (tmp_path / 'hf' / 'config.json').write_text(json.dumps(config))
+
+    theirs, report = getattr(transformers, CLASSES[task]).from_pretrained(
+        tmp_path / 'hf', output_loading_info=True
+    )
+    assert not report['missing_keys'] and not report['unexpected_keys']
+    image = torch.randn(2, 3, *SIZE, generator=torch.Generator().manual_seed(1))
+    ours, others = outputs(model, image), outputs(theirs.eval(), image)
+    assert len(ours) == (2 if task == 'pointmap' else 1)
+    for one, other in zip(ours, others, strict=True):
+        assert one.std() > 1e-2
+        torch.testing.assert_close(one, other, atol=1e-4, rtol=1e-4)
+
+    # and back: weights of transformers in our model, by init_model alone
+    cfg = model_cfg(task, arch=DEEP_ARCH, rope_dtype='fp32')
+    again = init_model(cfg, tmp_path / 'hf')
+    for one, other in zip(outputs(again, image), others, strict=True):
+        torch.testing.assert_close(one, other, atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize('task', TASKS)
+def test_what_transformers_saves_comes_back_bit_equal(task, build, save, tmp_path):
+    transformers = pytest.importorskip('transformers')
+    model = build(task)
+    convert_checkpoint(save(model.state_dict()), tmp_path / 'hf', 'transformers')
+    theirs = getattr(transformers, CLASSES[task]).from_pretrained(tmp_path / 'hf')
+    torch.save(theirs.state_dict(), tmp_path / 'theirs.pth')
+    again = init_model(model_cfg(task), tmp_path / 'theirs.pth')
+    for key, value in again.state_dict().items():
+        assert torch.equal(value, model.state_dict()[key]), key
+
+
+@pytest.mark.parametrize('task', ('pretrain', *TASKS))
+@pytest.mark.parametrize('start', ('official', 'ours'))
+@pytest.mark.parametrize('middle', ('official', 'ours', 'transformers'))
+def test_round_trip_is_bit_equal(task, start, middle, build, backbone, save, tmp_path):
+    model = backbone if task == 'pretrain' else build(task)
+    state = official(model) if start == 'official' else model.state_dict()
+    source = save(state)
+    convert_checkpoint(source, tmp_path / 'a.safetensors', middle)
+    convert_checkpoint(tmp_path / 'a.safetensors', tmp_path / 'b.safetensors', start)
+    result = load_file(tmp_path / 'b.safetensors')
+    assert set(result) == set(state)
+    assert all(torch.equal(result[key], state[key]) for key in state)
+    assert all(result[key].dtype == state[key].dtype for key in state)
+
+
+def test_header_tells_what_the_file_is(build, save, tmp_path):
+    source = save(build('normal').state_dict(), 'run/iter_9.pth')
+    returned = convert_checkpoint(source, tmp_path / 'n.safetensors', 'official')
+    with safe_open(tmp_path / 'n.safetensors', 'pt') as file:
+        assert file.metadata() == returned
+    assert returned == {
+        'format': 'pt',
+        'layout': 'official',
+        'arch': 'custom',
+        'task': 'normal',
+        'source': 'iter_9.pth',
+        'embed_dims': '32',
+        'num_layers': '2',
+        'num_heads': '2',
+        'feedforward_channels': '64',
+        'patch_size': '16',
+    }
+
+
+def test_bf16_halves_the_weights_and_keeps_the_periods(build, save, tmp_path):
+    model = build('normal', rope_dtype='fp32')
+    source = save(model.state_dict())
+    convert_checkpoint(source, tmp_path / 'n.safetensors', 'ours', torch.bfloat16)
+    state = load_file(tmp_path / 'n.safetensors')
+    periods = state.pop('backbone.rope_embed.periods')
+    assert torch.equal(periods, model.backbone.rope_embed.periods)
+    assert {value.dtype for value in state.values()} == {torch.bfloat16}
+
+
+def test_a_pretraining_checkpoint_gives_its_teacher(backbone, save, tmp_path):
+    weights = backbone.state_dict()
+    state = {f'backbone.{k}': v + 1 for k, v in weights.items()}
+    state |= {f'teacher.backbone.{k}': v for k, v in weights.items()}
+    state |= {
+        'neck.mask_token': torch.zeros(1, 1, 8),
+        'teacher.head.mlp.0.weight': torch.zeros(4, 32),
+        'iteration': torch.tensor(7),
+    }
+    convert_checkpoint(
+        save({'state_dict': state}, 'p.pth'), tmp_path / 'p.safetensors', 'official'
+    )
+    result = load_file(tmp_path / 'p.safetensors')
+    assert set(result) == set(weights)
+    assert all(torch.equal(result[key], weights[key]) for key in weights)
+
+
+def test_what_cannot_be_converted_is_refused(build, backbone, save, tmp_path):
+    out = tmp_path / 'out.safetensors'
+    tokenizer = build('normal', use_tokenizer=True, img_size=(128, 64))
+    with pytest.raises(CheckpointError, match='no window tokenizer'):
+        convert_checkpoint(save(tokenizer.state_dict()), out, 'transformers')
+    albedo = save(build('albedo').state_dict())
+    with pytest.raises(CheckpointError, match="no Sapiens2 model for 'albedo'"):
+        convert_checkpoint(albedo, out, 'transformers')
+    assert convert_checkpoint(albedo, out, 'official')['task'] == 'albedo'
+    periods = {**backbone.state_dict()}
+    periods['rope_embed.periods'] = periods['rope_embed.periods'] * 2
+    with pytest.raises(CheckpointError, match='periods differs from the released'):
+        convert_checkpoint(save(periods), out, 'transformers')
+    with pytest.raises(CheckpointError, match='no Sapiens2 backbone'):
+        convert_checkpoint(save({'fc.weight': torch.zeros(2)}), out, 'ours')
+    with pytest.raises(CheckpointError, match="unknown layout 'mmpose'"):
+        convert_checkpoint(albedo, out, 'mmpose')
+    with pytest.raises(CheckpointError, match='must end with'):
+        convert_checkpoint(albedo, tmp_path / 'out.pth', 'ours')
+    with pytest.raises(CheckpointError, match="unknown task 'hands'"):
+        convert_checkpoint(albedo, out, 'ours', task='hands')
+    depth = {**build('normal').state_dict()}
+    depth['decode_head.conv_depth.bias'] = depth.pop('decode_head.conv_normal.bias')
+    del depth['decode_head.conv_normal.weight']
+    with pytest.raises(CheckpointError, match='head of no official task'):
+        convert_checkpoint(save(depth), out, 'official')
+    assert convert_checkpoint(save(depth), out, 'ours', task='pretrain')
+
+
+def test_other_channel_numbers_need_the_task(build, save, tmp_path):
+    state, out = build('pose', 5).state_dict(), tmp_path / 'b.safetensors'
+    convert_checkpoint(save(state), tmp_path / 'a.safetensors', 'transformers')
+    with pytest.raises(CheckpointError, match='do not tell its task; name it'):
+        convert_checkpoint(tmp_path / 'a.safetensors', out, 'ours')
+    convert_checkpoint(tmp_path / 'a.safetensors', out, 'ours', task='pose')
+    result = load_file(tmp_path / 'b.safetensors')
+    assert all(torch.equal(result[key], state[key]) for key in state)

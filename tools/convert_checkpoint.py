@@ -1,0 +1,45 @@
+"""Rewrite a checkpoint with official, our own or transformers' names.
+
+``python tools/convert_checkpoint.py SRC DST --to official``; SRC is any checkpoint that
+a config can name, DST a .safetensors file, or a folder for transformers.
+"""
+
+import argparse
+
+import torch
+
+from sapiens2_mm.checkpoint.convert import convert_checkpoint
+from sapiens2_mm.checkpoint.layouts import LAYOUTS, TASKS
+
+DTYPES = {'fp32': torch.float32, 'bf16': torch.bfloat16, 'fp16': torch.float16}
+
+
+def parse_args() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description='Convert a checkpoint')
+    parser.add_argument('src', help='path, URL or hf:// address of the checkpoint')
+    parser.add_argument(
+        'dst',
+        help='.safetensors file to write; for transformers, a folder gets '
+        'model.safetensors and config.json',
+    )
+    parser.add_argument('--to', choices=LAYOUTS, required=True, help='names to write')
+    parser.add_argument(
+        '--dtype', choices=DTYPES, help='of the weights (default: keep)'
+    )
+    parser.add_argument(
+        '--task', choices=TASKS, help='only needed if the keys do not tell the task'
+    )
+    return parser.parse_args()
+
+
+def main() -> None:
+    args = parse_args()
+    entries = convert_checkpoint(
+        args.src, args.dst, args.to, DTYPES.get(args.dtype), args.task
+    )
+    for name, value in entries.items():
+        print(f'{name}: {value}')
+
+
+if __name__ == '__main__':
+    main()
