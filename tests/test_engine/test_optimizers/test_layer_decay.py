@@ -82,7 +82,7 @@ def test_frozen_parameters_are_left_out_and_stay_bit_equal(frozen_stages):
     torch.manual_seed(0)
     model = Model(frozen_stages=frozen_stages)
     wrapper = build_optim_wrapper(model, wrapper_cfg())
-    trained = {name for g in wrapper.optimizer.param_groups for name in g['param_names']}
+    trained = set(settings_by_name(wrapper))
     assert trained == {n for n, p in model.named_parameters() if p.requires_grad}
     model.train()
     before = copy.deepcopy(model.state_dict())
