@@ -85,10 +85,11 @@ def test_part_of_the_keypoints():
 def test_ignored_truth_costs_nothing():
     crowd = person(shift=400.0, ignore=True, bbox=(400, 400, 120, 120))
     crowd.keypoints[:, 2] = 0
+    found = person(score=0.5)
     on_crowd = person(shift=420.0, score=0.99)
-    stats = coco_oks_stats([person(), crowd], [person(), on_crowd], SIGMAS)
+    stats = coco_oks_stats([person(), crowd], [found, on_crowd], SIGMAS)
     assert stats['AP'] == 1.0
-    without = coco_oks_stats([person()], [person(), on_crowd], SIGMAS)
+    without = coco_oks_stats([person()], [found, on_crowd], SIGMAS)
     assert without['AP'] < 0.6
 
 

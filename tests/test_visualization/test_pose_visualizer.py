@@ -66,7 +66,9 @@ def test_points_lie_over_links(meta, sample):
 
 
 def test_file_is_written(meta, sample, tmp_path):
-    visualizer = VISUALIZERS.build(dict(type='sapiens2_mm.Sapiens2PoseVisualizer'))
+    visualizer = VISUALIZERS.build(
+        dict(type='sapiens2_mm.Sapiens2PoseVisualizer', name='written')
+    )
     visualizer.dataset_meta = meta
     path = tmp_path / 'тест é/人 1.png'
     draw(visualizer, sample, draw_gt=True, draw_bbox=True, out_file=str(path))

@@ -1,7 +1,4 @@
-import copy
-
 import pytest
-import torch
 from mmengine.config import Config
 from mmengine.runner import Runner
 
@@ -46,13 +43,9 @@ def test_head_of_another_size(config):
     config.model.head.out_channels = 8
     runner = Runner.from_cfg(config)
     message = '5 keypoints, 5 sigmas and 5 flip indices, the head has out_channels=8'
-    before = copy.deepcopy(runner.model.state_dict())
     with pytest.raises(ValueError, match=message):
         runner.train()
-    assert all(
-        torch.equal(value, before[key])
-        for key, value in runner.model.state_dict().items()
-    )
+    assert runner.iter == 0
     for phase in ('val', 'test'):
         with pytest.raises(ValueError, match=message):
             getattr(Runner.from_cfg(config), phase)()
