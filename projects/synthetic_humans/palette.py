@@ -14,7 +14,7 @@ import numpy as np
 GAMMA = 2.2
 _LIGHT_SKIN = np.array([0.72, 0.44, 0.31])
 _DARK_SKIN = np.array([0.13, 0.062, 0.036])
-_MELANIN = {'african': 0.85, 'asian': 0.35, 'caucasian': 0.15}
+_MELANIN = {'african': 0.85, 'asian': 0.3, 'caucasian': 0.08}
 _HAIR = np.array(
     [[0.03, 0.025, 0.02], [0.10, 0.06, 0.035], [0.28, 0.18, 0.09], [0.45, 0.42, 0.40]]
 )

@@ -9,7 +9,7 @@ MIN_ADULT_AGE = 0.62  # anny's age scale: 2/3 is a young adult, 1 is old
 
 def sample_shape(rng: np.random.Generator) -> dict[str, float]:
     """Phenotype values by anny's names; the three ancestries sum to 1."""
-    african, asian, caucasian = rng.dirichlet([0.7] * 3)
+    african, asian, caucasian = rng.dirichlet([0.4] * 3)
     return {
         'gender': rng.beta(0.3, 0.3),
         'age': rng.uniform(MIN_ADULT_AGE, 0.95),
