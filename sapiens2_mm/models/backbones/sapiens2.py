@@ -189,8 +189,8 @@ class Sapiens2(BaseModule):
         """The part of ``forward`` before the blocks.
 
         Returns:
-            Tokens (B, 1+8+n, C); rotary tables (1+8+n, 1, D), with ``ids_keep``
-            (B, 1+8+n, 1, D); grid (h, w) of all tokens. Tokens and tables of several
+            Tokens (B, 1+8+n, C); rotary tables (1, 1+8+n, D), with ``ids_keep``
+            (B, 1, 1+8+n, D); grid (h, w) of all tokens. Tokens and tables of several
             calls with equal n may be joined along B and encoded at once.
         """
         self._check_size('input size', tuple(x.shape[2:]))
@@ -211,7 +211,7 @@ class Sapiens2(BaseModule):
             rows = torch.cat(
                 (rows.expand(len(x), -1), ids_keep + self.num_prefix_tokens), dim=1
             )
-            rope = (rope[0][rows], rope[1][rows])
+            rope = tuple(table[0, rows].unsqueeze(1) for table in rope)
         return x, rope, grid
 
     def encode(self, tokens: Tensor, rope: tuple[Tensor, Tensor]) -> list[Tensor]:

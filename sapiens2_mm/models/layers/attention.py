@@ -55,15 +55,12 @@ class GroupedQueryAttention(nn.Module):
             (B, N, C).
         """
         heads = (*x.shape[:2], -1, self.head_dims)
-        q = self.q_norm(self.wq(x).view(heads))  # (B, N, heads, D)
-        k = self.k_norm(self.wk(x).view(heads))
-        v = self.wv(x).view(heads)
+        q = self.q_norm(self.wq(x).view(heads)).transpose(1, 2)  # (B, heads, N, D)
+        k = self.k_norm(self.wk(x).view(heads)).transpose(1, 2)
+        v = self.wv(x).view(heads).transpose(1, 2)
         if rope is not None:
             q, k = rotate(q, rope), rotate(k, rope)
         y = F.scaled_dot_product_attention(
-            q.transpose(1, 2),
-            k.transpose(1, 2),
-            v.transpose(1, 2),
-            enable_gqa=self.num_kv_heads != self.num_heads,
+            q, k, v, enable_gqa=self.num_kv_heads != self.num_heads
         )
         return self.gamma(self.proj(y.transpose(1, 2).flatten(2)))

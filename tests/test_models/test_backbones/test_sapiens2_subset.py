@@ -73,7 +73,7 @@ def test_with_tokenizer_equals_dropping_window_tokens():
     prefix = torch.arange(NUM_PREFIX).expand(2, -1)
     rows = torch.cat((prefix, NUM_PREFIX + IDS), dim=1)
     tokens = torch.stack([tokens[b, rows[b]] for b in range(2)])
-    (expected,) = model.encode(tokens, tuple(t[rows] for t in rope))
+    (expected,) = model.encode(tokens, tuple(t[0, rows].unsqueeze(1) for t in rope))
     torch.testing.assert_close(part, expected, rtol=1e-5, atol=1e-5)
     changed = image.clone()
     changed[0, :, :64, 64:128] = 5.0

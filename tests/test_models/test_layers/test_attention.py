@@ -19,7 +19,7 @@ def explicit(attn, x, rope=None):
     v = attn.wv(x).view(batch, tokens, -1, size)
     q, k = norm(q, attn.q_norm.weight), norm(k, attn.k_norm.weight)
     if rope is not None:
-        q, k = rotate(q, rope), rotate(k, rope)
+        q, k = (rotate(y.transpose(1, 2), rope).transpose(1, 2) for y in (q, k))
     repeat = attn.num_heads // attn.num_kv_heads
     heads = []
     for h in range(attn.num_heads):
@@ -48,9 +48,9 @@ def test_table_per_sample_equals_sample_by_sample():
     table = RotaryEmbedding(8, 1, dtype='fp32')((3, 2))
     x = torch.randn(2, 4, 32)
     rows = torch.tensor([[0, 1, 4, 6], [0, 2, 3, 5]])
-    out = attn(x, tuple(t[rows] for t in table))
+    out = attn(x, tuple(t[0, rows].unsqueeze(1) for t in table))
     for b in range(2):
-        one = attn(x[b : b + 1], tuple(t[rows[b]] for t in table))
+        one = attn(x[b : b + 1], tuple(t[:, rows[b]] for t in table))
         torch.testing.assert_close(out[b : b + 1], one)
 
 

@@ -40,27 +40,28 @@ def test_fp32_periods_follow_the_formula(head_dims):
 def test_fp32_table_by_hand():
     rope = RotaryEmbedding(8, num_prefix_tokens=1, dtype='fp32')
     cos, sin = rope((1, 2))
-    assert cos.shape == sin.shape == (3, 1, 8)
+    assert cos.shape == sin.shape == (1, 3, 8)
+    cos, sin = cos[0], sin[0]
     # One row: c_h = 0. Two columns: c_w = -0.5, 0.5. Periods 1 and 10.
     angles = torch.tensor([[0, 0, -0.5, -0.05], [0, 0, 0.5, 0.05]]) * 2 * math.pi
-    torch.testing.assert_close(cos[1:, 0, :4], angles.cos())
-    torch.testing.assert_close(cos[1:, 0, 4:], angles.cos())
-    torch.testing.assert_close(sin[1:, 0, 4:], angles.sin())
-    torch.testing.assert_close(sin[1:, 0, :4], -angles.sin())
+    torch.testing.assert_close(cos[1:, :4], angles.cos())
+    torch.testing.assert_close(cos[1:, 4:], angles.cos())
+    torch.testing.assert_close(sin[1:, 4:], angles.sin())
+    torch.testing.assert_close(sin[1:, :4], -angles.sin())
     assert cos[0].eq(1).all() and sin[0].eq(0).all()
 
 
 def test_rows_vary_slowest():
     cos, _ = RotaryEmbedding(8, dtype='fp32')((3, 2))
-    h_part, w_part = cos[:, 0, :2].view(3, 2, 2), cos[:, 0, 2:4].view(3, 2, 2)
+    h_part, w_part = cos[0, :, :2].view(3, 2, 2), cos[0, :, 2:4].view(3, 2, 2)
     assert torch.equal(h_part[:, 0], h_part[:, 1])
     assert torch.equal(w_part[0], w_part[2])
 
 
 def test_rotate_pairs_the_two_halves():
     angle = torch.tensor([0.3, 1.1])
-    cos = angle.cos().repeat(2).view(1, 1, 4)
-    sin = torch.cat((-angle.sin(), angle.sin())).view(1, 1, 4)
+    cos = angle.cos().repeat(2).view(1, 4)
+    sin = torch.cat((-angle.sin(), angle.sin())).view(1, 4)
     x = torch.tensor([1.0, 2.0, 3.0, 4.0]).view(1, 1, 1, 4)
     c, s = angle.cos(), angle.sin()
     expected = torch.stack(
@@ -76,7 +77,7 @@ def test_rotate_pairs_the_two_halves():
 
 
 def test_rotation_keeps_length_and_has_its_gradient():
-    x = torch.randn(2, 7, 3, 16, dtype=torch.double, requires_grad=True)
+    x = torch.randn(2, 3, 7, 16, dtype=torch.double, requires_grad=True)
     table = tuple(t.double() for t in RotaryEmbedding(16, 1, dtype='fp32')((3, 2)))
     torch.testing.assert_close(
         rotate(x, table).norm(dim=-1), x.norm(dim=-1), rtol=1e-5, atol=1e-6
@@ -85,11 +86,12 @@ def test_rotation_keeps_length_and_has_its_gradient():
 
 
 def test_bf16_table_rounds_queries_prefix_included():
-    x = torch.randn(1, 7, 2, 16)
+    x = torch.randn(1, 7, 2, 16).transpose(1, 2)
     y = rotate(x, RotaryEmbedding(16, num_prefix_tokens=1)((3, 2)))
     assert y.dtype == torch.float32
+    assert y.is_contiguous()
     assert torch.equal(y, y.bfloat16().float())
-    assert torch.equal(y[:, 0], x[:, 0].bfloat16().float())
+    assert torch.equal(y[:, :, 0], x[:, :, 0].bfloat16().float())
 
 
 @pytest.mark.parametrize('dtype', ['bf16', 'fp32'])
@@ -173,7 +175,7 @@ def test_table_made_in_inference_mode_serves_training():
     rope = RotaryEmbedding(16)
     with torch.inference_mode():
         rope((3, 2))
-    x = torch.randn(1, 6, 1, 16, requires_grad=True)
+    x = torch.randn(1, 1, 6, 16, requires_grad=True)
     rotate(x, rope((3, 2))).sum().backward()
     assert x.grad.isfinite().all()
 
