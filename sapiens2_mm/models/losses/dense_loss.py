@@ -9,6 +9,11 @@ def masked_target(target: Tensor, mask: Tensor) -> Tensor:
     return torch.where(mask, target, torch.zeros_like(target))
 
 
+def finite_target(target: Tensor) -> Tensor:
+    """``target`` with zeros for values that are not finite."""
+    return torch.nan_to_num(target, nan=0.0, posinf=0.0, neginf=0.0)
+
+
 def mean_over_pixels(values: Tensor, mask: Tensor) -> Tensor:
     """Sum over channels and valid pixels, divided by the number of valid pixels.
 

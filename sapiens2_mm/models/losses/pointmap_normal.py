@@ -6,7 +6,7 @@ from torch import Tensor
 
 from sapiens2_mm.registry import MODELS
 
-from .dense_loss import DenseLoss, masked_target, mean_over_pixels
+from .dense_loss import DenseLoss, finite_target, mean_over_pixels
 
 
 def pointmap_normals(points: Tensor) -> Tensor:
@@ -55,7 +55,7 @@ class PointmapNormalLoss(DenseLoss):
     ) -> Tensor:
         """Arguments as ``PointmapHead`` hands them to ``loss_geometry``."""
         scale = scale[:, :, None, None]
-        target_normal = pointmap_normals(masked_target(target, mask) / scale)
+        target_normal = pointmap_normals(finite_target(target) / scale)
         valid = mask & (target_normal.norm(dim=1, keepdim=True) > 1e-6)
         if self.neighbors_in_mask:
             padded = F.pad(mask.float(), (0, 1, 0, 1), mode='reflect') > 0
