@@ -29,7 +29,8 @@ def rotate(x: Tensor, table: tuple[Tensor, Tensor]) -> Tensor:
     cos, sin = table
     y = x.to(cos.dtype)
     first, second = y.chunk(2, dim=-1)
-    swapped = torch.cat((second, first), dim=-1)  # contiguous
+    with torch.autocast(x.device.type, enabled=False):  # fp16 refuses to cat bf16
+        swapped = torch.cat((second, first), dim=-1)  # contiguous
     return swapped.mul_(sin).add_(y * cos).to(x.dtype)
 
 
