@@ -19,8 +19,9 @@ ROOT_TYPES = {
     'AdamW', 'CheckpointHook', 'ConstantLR', 'CosineAnnealingLR', 'DefaultSampler',
     'DistSamplerSeedHook', 'DumpResults', 'EMAHook', 'ExponentialMovingAverage',
     'InfiniteSampler', 'IterTimerHook', 'LinearLR', 'LocalVisBackend', 'LoggerHook',
-    'OptimWrapper', 'ParamSchedulerHook', 'PolyLR', 'Pretrained', 'RandomApply', 'SGD',
-    'TensorboardVisBackend', 'default_collate', 'pseudo_collate',
+    'OptimWrapper', 'Pad', 'ParamSchedulerHook', 'PolyLR', 'Pretrained', 'RandomApply',
+    'RandomResize', 'SGD', 'TensorboardVisBackend', 'TestTimeAug',
+    'default_collate', 'pseudo_collate',
 }  # fmt: skip
 
 

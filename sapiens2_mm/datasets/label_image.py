@@ -1,9 +1,10 @@
-"""Read mask files as raw pixel values."""
+"""Read and write mask files as raw pixel values."""
 
 import io
 from collections.abc import Sequence
 from pathlib import Path
 
+import mmengine
 import mmengine.fileio
 import numpy as np
 from PIL import Image, UnidentifiedImageError
@@ -60,6 +61,27 @@ def read_label_image(
             'save class ids as an 8-bit grey or palette PNG'
         )
     return _colors_to_ids(np.asarray(image.convert('RGB')), palette, str(path))
+
+
+def write_label_image(
+    path: str | Path,
+    labels: np.ndarray,
+    palette: Sequence[Sequence[int]] | None = None,
+) -> None:
+    """Write class ids as pixel values of a PNG; folders are made.
+
+    Args:
+        path: of the file.
+        labels: (H, W) integers >= 0; 8 bits per pixel if all are below 256, else 16.
+        palette: RGB colours of the ids, stored with an 8-bit file, so that viewers
+            show them while the pixel values stay ids.
+    """
+    dtype = np.uint8 if labels.size == 0 or labels.max() < 256 else np.uint16
+    image = Image.fromarray(labels.astype(dtype))
+    if palette and dtype == np.uint8:
+        image.putpalette([int(value) for color in palette for value in color])
+    mmengine.mkdir_or_exist(Path(path).parent)
+    image.save(path)
 
 
 def _colors_to_ids(

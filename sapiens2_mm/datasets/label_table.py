@@ -29,7 +29,7 @@ def compose_label_map(
         label_map: pixel value -> index in ``old_classes`` or ``ignore_index``; None
             if pixel values are such indices already.
         old_classes: all classes of the annotation.
-        new_classes: the classes wanted, in the wanted order.
+        new_classes: those wanted, in the wanted order; all are in ``old_classes``.
         ignore_index: target of everything that is not wanted.
 
     Returns:
@@ -37,14 +37,8 @@ def compose_label_map(
         changes.
 
     Raises:
-        ValueError: if a class or a target of ``label_map`` is unknown.
+        ValueError: if a target of ``label_map`` is no class.
     """
-    if unknown := [name for name in new_classes if name not in old_classes]:
-        raise ValueError(
-            f'classes {unknown} are not among the {len(old_classes)} classes of the '
-            f'annotation: {list(old_classes)}; for an own class list use '
-            'sapiens2_mm.SegDataset'
-        )
     if label_map is None:
         if list(old_classes) == list(new_classes):
             return None

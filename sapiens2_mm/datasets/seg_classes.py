@@ -45,6 +45,21 @@ def check_seg_metainfo(metainfo: Mapping | None, owner: str) -> None:
         )
 
 
+def check_known_classes(
+    classes: Sequence[str], vocabulary: Sequence[str], owner: str
+) -> None:
+    """Refuse a choice of classes that is no part of the vocabulary.
+
+    Raises:
+        ValueError: lists the unknown names.
+    """
+    if unknown := [name for name in classes if name not in vocabulary]:
+        raise ValueError(
+            f'{owner}: classes {unknown} are not among the {len(vocabulary)} classes '
+            f'{list(vocabulary)}; for an own class list use sapiens2_mm.SegDataset'
+        )
+
+
 def make_palette(
     classes: Sequence[str],
     palette: Sequence[Sequence[int]] | None,

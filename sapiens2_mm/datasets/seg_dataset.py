@@ -15,7 +15,12 @@ from sapiens2_mm.registry import DATASETS
 
 from .label_image import read_label_image
 from .label_table import compose_label_map, label_table
-from .seg_classes import check_seg_metainfo, flip_pairs, make_palette
+from .seg_classes import (
+    check_known_classes,
+    check_seg_metainfo,
+    flip_pairs,
+    make_palette,
+)
 
 IMAGE_SUFFIXES = ('.jpg', '.jpeg', '.png', '.bmp', '.tif', '.tiff', '.webp')
 _NUM_PROBED_MASKS = 8
@@ -92,14 +97,26 @@ class SegDataset(BaseSegDataset):
     @classmethod
     def _load_metainfo(cls, metainfo: Mapping | None = None) -> dict:
         check_seg_metainfo(metainfo, cls.__name__)
-        return super()._load_metainfo(metainfo)
-
-    def get_label_map(self, new_classes: Sequence[str] | None = None) -> dict | None:
-        """Pixel value -> class, all maps in one; None if pixels hold class ids."""
-        if not new_classes:
+        meta = super()._load_metainfo(metainfo)
+        if not meta.get('classes'):
             raise ValueError(
-                f"{type(self).__name__}: metainfo needs classes=('background', ...)"
+                f"{cls.__name__}: metainfo needs classes=('background', ...)"
             )
+        vocabulary = cls.METAINFO.get('classes', meta['classes'])
+        check_known_classes(meta['classes'], vocabulary, cls.__name__)
+        meta['palette'] = make_palette(
+            meta['classes'], meta.get('palette'), cls.METAINFO
+        )
+        return meta
+
+    def get_label_map(self, new_classes: Sequence[str]) -> dict[int, int] | None:
+        """Pixel value -> class, all maps in one; None if pixels hold class ids."""
+        self._metainfo['flip_pairs'] = flip_pairs(
+            new_classes,
+            self._metainfo.get('swap_classes'),
+            self.METAINFO.get('classes', new_classes),
+            self.ignore_index,
+        )
         return compose_label_map(
             self._raw_label_map,
             self.METAINFO.get('classes', new_classes),
@@ -107,15 +124,8 @@ class SegDataset(BaseSegDataset):
             self.ignore_index,
         )
 
-    def _update_palette(self) -> list:
-        classes = self._metainfo['classes']
-        self._metainfo['flip_pairs'] = flip_pairs(
-            classes,
-            self._metainfo.get('swap_classes'),
-            self.METAINFO.get('classes', classes),
-            self.ignore_index,
-        )
-        return make_palette(classes, self._metainfo.get('palette'), self.METAINFO)
+    def _update_palette(self) -> list[tuple[int, int, int]]:
+        return self._metainfo['palette']  # _load_metainfo made it fit the classes
 
     def load_data_list(self) -> list[dict[str, Any]]:
         """One dict per image, as ``LoadImage`` and ``LoadSegAnnotations`` read it."""

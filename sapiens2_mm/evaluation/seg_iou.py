@@ -11,9 +11,9 @@ import numpy as np
 import torch
 from mmengine.evaluator import BaseMetric
 from mmengine.logging import MMLogger, print_log
-from PIL import Image
 from prettytable import PrettyTable
 
+from sapiens2_mm.datasets.label_image import write_label_image
 from sapiens2_mm.registry import METRICS
 
 from .confusion import absent_classes, confusion_matrix, confusion_scores
@@ -174,15 +174,12 @@ class Sapiens2IoUMetric(BaseMetric):
                 'two runs'
             )
         shift = int(bool(sample.get('reduce_zero_label', False)))
-        labels = pred.cpu().numpy() + shift
-        dtype = np.uint8 if len(self.dataset_meta['classes']) + shift <= 256 else 'u2'
-        image = Image.fromarray(labels.astype(dtype))
         palette = self.dataset_meta.get('palette')
-        if palette and dtype == np.uint8:
-            colors = [(0, 0, 0)] * shift + [tuple(color) for color in palette]
-            image.putpalette([value for color in colors for value in color])
-        mmengine.mkdir_or_exist(self.output_dir)
-        image.save(Path(self.output_dir) / f'{stem}.png')
+        if palette:
+            palette = [(0, 0, 0)] * shift + list(palette)
+        write_label_image(
+            Path(self.output_dir) / f'{stem}.png', pred.cpu().numpy() + shift, palette
+        )
 
 
 def _or_none(value: float) -> float | None:

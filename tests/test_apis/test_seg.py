@@ -1,0 +1,107 @@
+import numpy as np
+import pytest
+import torch
+from mmengine.config import Config
+from PIL import Image
+
+pytest.importorskip('mmseg')
+
+from sapiens2_mm.apis import inference_seg, init_model
+
+CONFIG = 'configs/seg/sapiens2-tiny_deconv_1xb8-600_synthetic-humans-256x192.py'
+
+
+@pytest.fixture(scope='module')
+def model(repo_dir):
+    torch.manual_seed(0)
+    small = {
+        'model.backbone.arch.embed_dims': 32,
+        'model.backbone.arch.num_layers': 2,
+        'model.backbone.arch.num_heads': 2,
+        'model.backbone.arch.feedforward_channels': 64,
+        'model.decode_head.in_channels': 32,
+        'model.decode_head.deconv_out_channels': (16, 16, 8, 8),
+    }
+    return init_model(repo_dir / CONFIG, cfg_options=small)
+
+
+def labels(results):
+    return [r.pred_sem_seg.data[0].numpy() for r in results]
+
+
+def picture(height, width, seed=0):
+    return np.random.default_rng(seed).integers(0, 256, (height, width, 3), np.uint8)
+
+
+def test_paths_arrays_and_sizes(model, tmp_path):
+    images = [picture(64, 48), picture(48, 64, 1), picture(33, 90, 2)]
+    folder = tmp_path / 'тест é'
+    folder.mkdir()
+    paths = []
+    for index, image in enumerate(images):
+        paths.append(folder / f'人 {index}.png')
+        Image.fromarray(image[..., ::-1]).save(paths[-1])
+    together = labels(inference_seg(model, images, batch_size=3))
+    assert [m.shape for m in together] == [(64, 48), (48, 64), (33, 90)]
+    assert together[0].dtype == np.int64
+    alone = labels(inference_seg(model, paths, batch_size=1))
+    for a, b in zip(alone, together, strict=True):
+        assert np.array_equal(a, b)
+    assert len(inference_seg(model, paths[0])) == 1
+    assert inference_seg(model, []) == []
+
+
+def test_kinds_of_files_give_the_same_labels(model, tmp_path):
+    grey = picture(40, 30)[..., 0]
+    rgb = Image.fromarray(grey).convert('RGB')
+    alpha = Image.fromarray(grey).convert('LA')
+    files = {
+        'L': Image.fromarray(grey),
+        'LA': alpha,
+        'RGB': rgb,
+        'RGBA': rgb.convert('RGBA'),
+        'P': Image.fromarray(grey).convert('P'),
+        'I;16': Image.fromarray(grey.astype(np.uint16) * 257),
+    }
+    for name, image in files.items():
+        image.save(tmp_path / f'{name[0]}{len(name)}.png')
+    paths = [tmp_path / f'{n[0]}{len(n)}.png' for n in files]
+    arrays = [grey, grey[..., None], np.dstack([grey] * 4)]
+    first, *others = labels(inference_seg(model, [*paths, *arrays]))
+    for other in others:
+        assert np.array_equal(first, other)
+
+
+def test_bad_file_is_named(model, tmp_path):
+    (tmp_path / 'text.jpg').write_text('no image')
+    with pytest.raises(ValueError, match=r'text\.jpg'):
+        inference_seg(model, tmp_path / 'text.jpg')
+
+
+@pytest.mark.parametrize('dtype', [torch.bfloat16, torch.float16])
+def test_half_precision_on_the_cpu(model, dtype):
+    with torch.autocast('cpu', dtype):
+        (result,) = labels(inference_seg(model, picture(40, 30)))
+    assert result.shape == (40, 30)
+
+
+def test_logits_on_request_are_float32(model):
+    model.test_cfg['return_logits'] = True
+    try:
+        with torch.autocast('cpu', torch.bfloat16):
+            (result,) = inference_seg(model, picture(40, 30))
+    finally:
+        model.test_cfg['return_logits'] = False
+    assert result.seg_logits.data.dtype == torch.float32
+    assert result.seg_logits.data.shape == (29, 40, 30)
+
+
+def test_pipeline_with_ground_truth_names_the_step(model, monkeypatch):
+    cfg = Config(model.cfg._cfg_dict.to_dict())
+    monkeypatch.setattr(model, 'cfg', cfg)
+    cfg.test_pipeline = cfg.val_pipeline
+    with pytest.raises(ValueError, match=r'remove LoadSegAnnotations.*test_pipeline'):
+        inference_seg(model, picture(4, 4))
+    del cfg._cfg_dict['test_pipeline']
+    with pytest.raises(ValueError, match='config has no test_pipeline'):
+        inference_seg(model, picture(4, 4))
