@@ -8,6 +8,8 @@ from mmengine.config import Config, ConfigDict
 from mmengine.registry import RUNNERS
 from mmengine.runner import Runner
 
+from .hooks.keypoint_check_hook import check_keypoint_config
+
 
 def load_config(
     path: str,
@@ -42,7 +44,12 @@ def load_config(
 
 
 def build_runner(cfg: Config) -> Runner:
-    """The runner of a config, of mmengine's or of a registered ``runner_type``."""
+    """The runner of a config, of mmengine's or of a registered ``runner_type``.
+
+    Raises:
+        ValueError: if the config's keypoint table and head differ in number.
+    """
+    check_keypoint_config(cfg)
     if 'runner_type' in cfg:
         return RUNNERS.build(cfg)
     return Runner.from_cfg(cfg)

@@ -2,6 +2,8 @@ import pytest
 from mmengine.config import Config
 from mmengine.runner import Runner
 
+from sapiens2_mm.engine.launch import build_runner
+
 pytest.importorskip('mmpose')
 pytest.importorskip('pycocotools')
 
@@ -42,7 +44,7 @@ def test_own_keypoints_train_and_validate(config):
 def test_head_of_another_size(config):
     config.model.head.out_channels = 8
     runner = Runner.from_cfg(config)
-    message = '5 keypoints, 5 sigmas and 5 flip indices, the head has out_channels=8'
+    message = '5 keypoints and 5 sigmas, the head has out_channels=8'
     with pytest.raises(ValueError, match=message):
         runner.train()
     assert runner.iter == 0
@@ -62,3 +64,13 @@ def test_table_of_another_size_in_validation(config):
     del config.val_dataloader.dataset['metainfo']
     with pytest.raises(ValueError, match=r'annotation 0: .* expected 308'):
         Runner.from_cfg(config).train()
+
+
+@pytest.mark.parametrize('sigmas', [[], [0.05] * 17])
+def test_tools_name_the_three_numbers_before_they_build(config, sigmas):
+    config.model = dict(type='nothing.Buildable', head=dict(out_channels=8))
+    config.val_dataloader.dataset.metainfo.sigmas = sigmas
+    config.train_dataloader = None
+    message = f'5 keypoints and {len(sigmas)} sigmas, the head has out_channels=8'
+    with pytest.raises(ValueError, match=message):
+        build_runner(config)
