@@ -132,6 +132,25 @@ def released_periods(state: dict[str, Tensor], prefix: str) -> Tensor:
     return RotaryEmbedding(head_dims).periods
 
 
+def to_our_names(state: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Our names for weights in any layout, for loaders that do not see the model.
+
+    Weights that are not known to be of a Sapiens2 model are returned as they are.
+    """
+    if is_transformers(state):
+        task = task_of(state)
+        if task is None:
+            return state
+        state = from_transformers(state, task)
+    if 'backbone.storage_tokens' in state and _HEAD + 'conv_pose.weight' in state:
+        old, new = _HEAD, 'head.'
+        return {
+            new + key[len(old) :] if key.startswith(old) else key: value
+            for key, value in state.items()
+        }
+    return state
+
+
 def is_transformers(state: dict[str, Tensor]) -> bool:
     return any(key.endswith('embeddings.register_tokens') for key in state)
 

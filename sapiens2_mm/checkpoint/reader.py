@@ -3,7 +3,8 @@
 import json
 import os
 import pickle
-import zipfile
+import struct
+from collections import OrderedDict
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,14 @@ _WRAPPERS = ('state_dict', 'model', 'teacher', 'model_state_dict', 'module')
 _SHARD_INDEX = '.safetensors.index.json'
 
 
-class Checkpoint(dict):
+class _PlainOnDisk(dict):
+    """A dict that is pickled without a class of ours."""
+
+    def __reduce__(self) -> tuple:
+        return OrderedDict, (), None, None, iter(self.items())
+
+
+class Checkpoint(_PlainOnDisk):
     """Content of a checkpoint, and where it came from.
 
     Args:
@@ -37,7 +45,7 @@ class Checkpoint(dict):
         self.source = source
 
 
-class _NoTrainingState(dict):
+class _NoTrainingState(_PlainOnDisk):
     """``meta`` of a file without one; says so to who wants to resume from it."""
 
     def __init__(self, source: str, entries: dict[str, str]) -> None:
@@ -112,6 +120,8 @@ def _read_file(path: Path, map_location: Location) -> tuple[Any, dict[str, str]]
             'which may run code. If you trust its author, save its weights alone '
             '(a dict of tensors, best as .safetensors) and load that'
         ) from err
+    except CheckpointError:
+        raise
     except _DAMAGE as err:
         raise CheckpointError(
             f'cannot read {path}: damaged or no checkpoint '
@@ -123,7 +133,6 @@ def _read_file(path: Path, map_location: Location) -> tuple[Any, dict[str, str]]
 _DAMAGE = (
     SafetensorError,
     pickle.UnpicklingError,
-    zipfile.BadZipFile,
     EOFError,
     RuntimeError,
     TypeError,
@@ -132,9 +141,8 @@ _DAMAGE = (
     AssertionError,
     ArithmeticError,
     MemoryError,
-    UnicodeDecodeError,
-    json.JSONDecodeError,
-    ImportError,
+    ValueError,
+    struct.error,
 )
 
 

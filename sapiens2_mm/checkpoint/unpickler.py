@@ -13,6 +13,7 @@ build plain values; nothing it names is imported.
 
 import pickle
 import sys
+from _compat_pickle import IMPORT_MAPPING, NAME_MAPPING
 from collections import OrderedDict
 from collections.abc import Callable
 from pathlib import PurePosixPath
@@ -120,6 +121,8 @@ _GLOBALS: dict[str, Any] = {
     'torch._utils._rebuild_tensor_v2': _rebuild_tensor,
     'torch._utils._rebuild_parameter': _rebuild_parameter,
 }
+# What a defaultdict may create; not callable here.
+_GLOBALS.update((f'builtins.{name}', name) for name in ('list', 'dict', 'int', 'float'))
 # A statistics method under pickle protocol 4 and later, which needs no getattr.
 _GLOBALS.update(
     (
@@ -133,7 +136,6 @@ _CALLABLE = {
     id(value) for value in _GLOBALS.values() if callable(value) and value != np.ndarray
 }
 _RENAMED_MODULES = {
-    '__builtin__': 'builtins',
     'numpy._core.multiarray': 'numpy.core.multiarray',
     'pathlib._local': 'pathlib',
 }
@@ -180,6 +182,9 @@ class RestrictedUnpickler(pickle._Unpickler):
     dispatch = dict(pickle._Unpickler.dispatch)
 
     def find_class(self, module: str, name: str) -> Any:
+        if self.proto < 3:  # these protocols write the names of Python 2
+            renamed = IMPORT_MAPPING.get(module, module)
+            module, name = NAME_MAPPING.get((module, name), (renamed, name))
         full_name = f'{_RENAMED_MODULES.get(module, module)}.{name}'
         if full_name in _GLOBALS:
             return _GLOBALS[full_name]

@@ -1,0 +1,147 @@
+import json
+import random
+import shutil
+
+import pytest
+import torch
+from mmengine.runner.checkpoint import CheckpointLoader, load_checkpoint
+from safetensors.torch import load_file, save_file
+
+from sapiens2_mm.checkpoint import CheckpointError, read_checkpoint
+
+STATE = {'a.weight': torch.arange(6.0).view(2, 3), 'a.bias': torch.ones(2)}
+
+
+def same(state) -> bool:
+    return set(state) == set(STATE) and all(
+        torch.equal(state[k], STATE[k]) for k in STATE
+    )
+
+
+@pytest.fixture
+def files(tmp_path):
+    """A file of every form."""
+    save_file(STATE, tmp_path / 'plain.safetensors', metadata={'arch': 'x'})
+    shutil.copy(tmp_path / 'plain.safetensors', tmp_path / 'misnamed.pth')
+    torch.save(STATE, tmp_path / 'plain.pth')
+    torch.save(STATE, tmp_path / 'old.pth', _use_new_zipfile_serialization=False)
+    for wrapper in ('state_dict', 'model', 'teacher', 'model_state_dict', 'module'):
+        torch.save({wrapper: STATE, 'epoch': 3}, tmp_path / f'{wrapper}.pth')
+    torch.save({'state_dict': {'model': STATE}}, tmp_path / 'nested.pth')
+    torch.save({'model': {'teacher': STATE}}, tmp_path / 'nested2.pth')
+    folder = tmp_path / '\u0442\u0435\u0441\u0442 \xe9'
+    folder.mkdir()
+    torch.save(STATE, folder / '\u4eba 1.pth')
+    save_file(STATE, folder / '\u4eba 1.safetensors')
+    sharded = tmp_path / 'sharded'
+    sharded.mkdir()
+    for number, key in enumerate(STATE):
+        save_file({key: STATE[key]}, sharded / f'm-{number}.safetensors')
+    shards = {key: f'm-{number}.safetensors' for number, key in enumerate(STATE)}
+    index = {'metadata': {}, 'weight_map': shards}
+    (sharded / 'm.safetensors.index.json').write_text(json.dumps(index))
+    return tmp_path
+
+
+FORMS = [
+    'plain.safetensors', 'misnamed.pth', 'plain.pth', 'old.pth', 'state_dict.pth',
+    'model.pth', 'teacher.pth', 'model_state_dict.pth', 'module.pth', 'nested.pth',
+    'nested2.pth', '\u0442\u0435\u0441\u0442 \xe9/\u4eba 1.pth',
+    '\u0442\u0435\u0441\u0442 \xe9/\u4eba 1.safetensors', 'sharded',
+    'sharded/m.safetensors.index.json',
+]  # fmt: skip
+
+
+@pytest.mark.parametrize('name', FORMS)
+def test_every_form_is_read_by_us_and_by_mmengine(name, files):
+    result = read_checkpoint(files / name)
+    assert same(result['state_dict'])
+    assert isinstance(result['meta'], dict)
+    assert same(CheckpointLoader.load_checkpoint(str(files / name))['state_dict'])
+    model = torch.nn.ModuleDict({'a': torch.nn.Linear(3, 2)})
+    load_checkpoint(model, str(files / name), strict=True)
+    assert same(model.state_dict())
+
+
+def test_meta_of_a_weight_file(files):
+    meta = read_checkpoint(files / 'plain.safetensors')['meta']
+    assert meta == {'arch': 'x'}
+    assert meta.get('dataset_meta') is None
+    for name in ('plain.safetensors', 'plain.pth'):
+        with pytest.raises(CheckpointError, match=f'resume from .*{name}.*load_from'):
+            read_checkpoint(files / name)['meta']['epoch']
+
+
+def test_map_location(files):
+    for name in ('plain.safetensors', 'plain.pth'):
+        for location in (None, 'cpu', torch.device('cpu'), lambda s, _: s):
+            assert same(read_checkpoint(files / name, location)['state_dict'])
+    state = read_checkpoint(files / 'plain.pth', 'meta')['state_dict']
+    assert state['a.bias'].is_meta
+
+
+def test_missing_and_empty_sources(tmp_path, files):
+    with pytest.raises(FileNotFoundError, match=r'no\.pth does not exist'):
+        read_checkpoint(tmp_path / 'no.pth')
+    with pytest.raises(CheckpointError, match='folder with 0 weight files'):
+        (tmp_path / 'void').mkdir()
+        read_checkpoint(tmp_path / 'void')
+    for content in ({}, {'meta': {}}, [1], {'state_dict': {}}, {'lr': 0.1}):
+        torch.save(content, tmp_path / 'empty.pth')
+        with pytest.raises(CheckpointError, match=r'empty\.pth holds no weights'):
+            read_checkpoint(tmp_path / 'empty.pth')
+
+
+def test_broken_index_files(files):
+    path = files / 'sharded' / 'm.safetensors.index.json'
+    index = json.loads(path.read_text())
+
+    def expect(message, text):
+        path.write_text(text if isinstance(text, str) else json.dumps(text))
+        with pytest.raises(CheckpointError, match=message):
+            read_checkpoint(path)
+
+    expect('damaged or no checkpoint', '{"weight_map": ')
+    expect('no "weight_map"', [])
+    expect('no "weight_map"', {'weight_map': 1})
+    outside = {**index['weight_map'], 'b': '../plain.safetensors'}
+    expect('a file outside its folder', {'weight_map': outside})
+    absolute = {'b': str(files / 'plain.safetensors')}
+    expect('a file outside its folder', {'weight_map': absolute})
+    expect(
+        "lists \\['b'\\], which no shard",
+        {'weight_map': {**index['weight_map'], 'b': 'm-0.safetensors'}},
+    )
+    expect(
+        'm-9.safetensors, which is missing',
+        {'weight_map': {**index['weight_map'], 'b': 'm-9.safetensors'}},
+    )
+
+
+@pytest.mark.parametrize('name', ['plain.safetensors', 'plain.pth', 'old.pth'])
+def test_damaged_files_give_one_clear_error(name, files):
+    data = (files / name).read_bytes()
+    path = files / f'damaged{name}'
+    rng = random.Random(0)
+    damaged = [data[:length] for length in range(0, len(data), max(1, len(data) // 40))]
+    for _ in range(60):
+        start = rng.randrange(len(data))
+        damaged.append(data[:start] + rng.randbytes(8) + data[start + 8 :])
+    refused = 0
+    for content in damaged:
+        path.write_bytes(content)
+        try:
+            read_checkpoint(path)
+        except CheckpointError as err:
+            assert path.name in str(err)
+            refused += 1
+    assert refused > 40
+
+
+def test_a_file_may_be_replaced_while_its_tensors_are_used(files):
+    state = read_checkpoint(files / 'plain.safetensors')['state_dict']
+    save_file({'b': torch.zeros(1)}, files / 'new.safetensors')
+    (files / 'new.safetensors').rename(files / 'plain.safetensors')
+    assert same(state)
+    state['a.bias'].zero_()  # a private copy, not the file
+    assert load_file(files / 'plain.safetensors').keys() == {'b'}

@@ -1,0 +1,317 @@
+"""Hostile and honest pickles."""
+
+import builtins
+import collections
+import copyreg
+import functools
+import importlib
+import os
+import pathlib
+import pickle
+import subprocess
+import types
+import zipfile
+
+import numpy as np
+import pytest
+import torch
+from mmengine.config import ConfigDict
+from mmengine.logging import HistoryBuffer, MessageHub
+
+from sapiens2_mm.checkpoint import CheckpointError, read_checkpoint
+
+
+class Calls:
+    """Pickles as a call of ``function``."""
+
+    def __init__(self, function, *args, state=None):
+        self.reduced = (function, args) if state is None else (function, args, state)
+
+    def __reduce__(self):
+        return self.reduced
+
+
+class Raw:
+    """Pickles as given opcodes; ``torch.save`` accepts it as any object."""
+
+    def __init__(self, opcodes: bytes):
+        self.opcodes = opcodes
+
+
+class RawPickler(pickle._Pickler):
+    dispatch = dict(pickle._Pickler.dispatch)
+
+    def save(self, obj, save_persistent_id=True):
+        if isinstance(obj, Raw):
+            self.write(obj.opcodes)
+        else:
+            super().save(obj, save_persistent_id)
+
+
+def glob(module: str, name: str) -> bytes:
+    return f'c{module}\n{name}\n'.encode()
+
+
+def text(value: str) -> bytes:
+    return pickle.BINUNICODE + len(value).to_bytes(4, 'little') + value.encode()
+
+
+MARKER = 'HOSTILE_CODE_RAN'
+COMMAND = f'touch {MARKER}'
+CODE = f"open('{MARKER}', 'w').close()"
+HISTORY = glob('mmengine.logging.history_buffer', 'HistoryBuffer')
+NEW_HISTORY = HISTORY + b')\x81'
+
+HOSTILE = {
+    # name: (what is pickled, the part of the message that names it)
+    'os.system': (Calls(os.system, COMMAND), r'(posix|nt)\.system'),
+    'eval': (Calls(eval, CODE), r'builtins\.eval'),
+    'exec': (Calls(exec, CODE), r'builtins\.exec'),
+    'subprocess': (Calls(subprocess.Popen, COMMAND.split()), r'subprocess\.Popen'),
+    'compile': (Calls(compile, CODE, 'x', 'exec'), r'builtins\.compile'),
+    'import': (Calls(importlib.import_module, 'os'), r'importlib\.import_module'),
+    '__import__': (Calls(builtins.__import__, 'os'), r'builtins\.__import__'),
+    'open': (Calls(open, MARKER, 'w'), r'(_io|io|builtins)\.open'),
+    'getattr of a module': (
+        Calls(getattr, Raw(glob('mmengine', 'logging')), 'HistoryBuffer'),
+        r'mmengine\.logging',
+    ),
+    'getattr chain from HistoryBuffer': (
+        Calls(getattr, HistoryBuffer, '__init__'),
+        r"getattr\(HistoryBuffer, '__init__'\)",
+    ),
+    'getattr chain to globals': (
+        Calls(
+            getattr,
+            Calls(getattr, HistoryBuffer, 'mean'),
+            '__globals__',
+        ),
+        r"getattr\(HistoryBuffer\.mean, '__globals__'\)",
+    ),
+    'getattr of getattr': (Calls(getattr, getattr, '__self__'), r'getattr\('),
+    'partial': (Calls(functools.partial, os.system, COMMAND), r'functools\.partial'),
+    'torch.load': (Calls(torch.load, 'x.pth'), r'torch\.serialization\.load'),
+    'torch.hub': (Calls(torch.hub.load, 'a/b', 'c'), r'torch\.hub\.load'),
+    'numpy.load': (Calls(np.load, 'x.npy', None, True), r'numpy\S*\.load'),
+    'nested pickle': (
+        Calls(pickle.loads, pickle.dumps(Calls(os.system, COMMAND))),
+        r'pickle\.loads',
+    ),
+    'copyreg': (
+        Calls(copyreg._reconstructor, HistoryBuffer, object, None),
+        r'copyreg\._reconstructor',
+    ),
+    'dotted global': (Raw(glob('collections', 'OrderedDict.__init__')), 'OrderedDict'),
+    'dotted into a module': (Raw(glob('torch', 'os.system')), r'torch\.os\.system'),
+    'alias of builtins': (Raw(glob('torch._utils', 'builtins.eval')), 'eval'),
+    'call of what getattr gave': (
+        Raw(
+            glob('builtins', 'getattr')
+            + b'('
+            + HISTORY
+            + text('mean')
+            + b't'
+            + b'R'
+            + b')R'
+        ),
+        'a call of',
+    ),
+    'HistoryBuffer by REDUCE': (Raw(HISTORY + b')R'), 'a call of'),
+    'HistoryBuffer with arguments': (
+        Raw(HISTORY + b'(' + text('x') + b't\x81'),
+        'a call of',
+    ),
+    'new object by keywords': (Raw(HISTORY + b')}\x92'), 'by keywords'),
+    'INST opcode': (Raw(b'(' + text(COMMAND) + b'ios\nsystem\n'), r'os\.system'),
+    'OBJ opcode': (
+        Raw(b'(' + glob('os', 'system') + text(COMMAND) + b'o'),
+        r'os\.system',
+    ),
+    'extension code': (Raw(b'\x82\x01'), 'extension code 1'),
+    'state of a class': (
+        Raw(HISTORY + b'}' + text('mean') + text('x') + b'sb'),
+        'setting the state',
+    ),
+    'state of a function': (
+        Raw(glob('torch._utils', '_rebuild_tensor_v2') + b'}' + b'b'),
+        'setting the state',
+    ),
+    'state of an ndarray class': (
+        Raw(glob('numpy', 'ndarray') + b'}b'),
+        'setting the state',
+    ),
+    'ndarray called': (Raw(glob('numpy', 'ndarray') + b')R'), 'a call of'),
+    'OrderedDict with a method': (
+        Raw(
+            glob('collections', 'OrderedDict')
+            + b')R}'
+            + text('items')
+            + glob('builtins', 'getattr')
+            + b'sb'
+        ),
+        r"OrderedDict with the attributes \['items'\]",
+    ),
+    'object array': (np.array([{'a': 1}], dtype=object), r"numpy\.dtype\('O8?'\)"),
+    'structured dtype': (np.zeros(1, [('a', 'O')]), r'numpy\.dtype'),
+    'foreign byte order': (np.zeros(2, '>f4'), r'numpy\.dtype with the state'),
+    'history that is no array': (
+        Raw(
+            NEW_HISTORY
+            + b'}('
+            + text('_log_history')
+            + b']'
+            + text('_count_history')
+            + b']'
+            + text('max_length')
+            + b'K\x01'
+            + b'ub'
+        ),
+        'history that is no array',
+    ),
+    'codec': (Calls(np.char.encode, 'x', 'zip'), r'numpy\S*\.encode'),
+    'tensor subclass': (
+        Calls(torch._tensor._rebuild_from_type_v2, os.system, str, (COMMAND,), {}),
+        r'_rebuild_from_type_v2',
+    ),
+}
+
+
+@pytest.mark.parametrize('name', HOSTILE)
+@pytest.mark.parametrize('form', ('zip', 'legacy', 'bare'))
+def test_hostile_file_is_refused_by_name(name, form, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    payload, message = HOSTILE[name]
+    entries = {'state_dict': {'w': torch.ones(2)}, 'message_hub': payload}
+    path = tmp_path / 'hostile.pth'
+    if form == 'bare':
+        with open(path, 'wb') as file:
+            RawPickler(file, protocol=2).dump({'message_hub': payload})
+    else:
+        module = types.ModuleType('raw_pickle')
+        module.Pickler = RawPickler
+        module.dump = lambda obj, file, protocol: RawPickler(file, protocol).dump(obj)
+        torch.save(
+            entries,
+            path,
+            pickle_module=module,
+            _use_new_zipfile_serialization=form == 'zip',
+        )
+    methods = dict(HistoryBuffer._statistics_methods)
+    with pytest.raises(CheckpointError, match=message) as error:
+        read_checkpoint(path)
+    assert 'was not loaded' in str(error.value)
+    assert 'hostile.pth' in str(error.value)
+    assert not (tmp_path / MARKER).exists()
+    assert HistoryBuffer._statistics_methods == methods
+
+
+def test_torchscript_is_not_run(tmp_path):
+    class Module(torch.nn.Module):
+        def forward(self, x):
+            return x
+
+    torch.jit.script(Module()).save(tmp_path / 'script.pth')
+    with pytest.raises(CheckpointError, match='TorchScript program'):
+        read_checkpoint(tmp_path / 'script.pth')
+
+
+def test_statistics_methods_of_a_file_are_not_taken_over(tmp_path):
+    buffer = HistoryBuffer([1.0, 3.0], [1, 1])
+    buffer.__dict__.update(
+        max_length=5,
+        mean='shadow',
+        extra=1,
+        _statistics_methods={'mean': 'not a function'},
+    )
+    torch.save({'w': torch.ones(1), 'h': buffer}, tmp_path / 'a.pth')
+    history = read_checkpoint(tmp_path / 'a.pth')['state_dict']['h']
+    assert type(history) is HistoryBuffer
+    assert history.mean() == 2.0
+    assert history.max_length == 5
+    assert set(vars(history)) == {'max_length', '_log_history', '_count_history'}
+    assert callable(HistoryBuffer._statistics_methods['mean'])
+
+
+def test_hooks_of_tensors_are_dropped(tmp_path):
+    weight = torch.ones(2, requires_grad=True)
+    weight._backward_hooks = collections.OrderedDict({0: 'hook'})
+    with pytest.warns(UserWarning, match='backward hook'):
+        torch.save({'w': weight}, tmp_path / 'a.pth')
+    assert not read_checkpoint(tmp_path / 'a.pth')['state_dict']['w']._backward_hooks
+
+
+@pytest.mark.parametrize('protocol', (2, 4))
+@pytest.mark.parametrize('zipped', (True, False))
+def test_honest_values_survive(protocol, zipped, tmp_path):
+    hub = MessageHub.get_instance(f'honest{protocol}{zipped}')
+    hub.update_scalar('train/loss', 0.5)
+    hub.update_scalar('train/loss', 1.5)
+    hub.update_info('best_score', np.float64(0.25))
+    metadata = torch.nn.Linear(2, 2).state_dict()
+    meta = dict(
+        iter=3,
+        text='\u4eba',
+        dataset_meta=ConfigDict(
+            sigmas=np.array([0.1, 0.2], np.float32), classes=('a',)
+        ),
+        names=np.array(['left', 'right']),
+        flags=np.array([True, False]),
+        count=np.int64(7),
+        ids={1, 2},
+        path=pathlib.Path('work_dirs/a'),
+        more=collections.defaultdict(list, a=[1]),
+        order=collections.OrderedDict(b=1, a=2),
+        value=1 + 2j,
+        none=None,
+    )
+    entries = dict(
+        state_dict=metadata,
+        message_hub=hub.state_dict(),
+        meta=meta,
+        parameter=torch.nn.Parameter(torch.ones(2)),
+        half=torch.ones(3, dtype=torch.bfloat16),
+        view=torch.arange(6).view(2, 3).t(),
+        device=torch.device('cpu'),
+        dtype=torch.float16,
+        size=torch.Size([1, 2]),
+    )
+    torch.save(
+        entries,
+        tmp_path / 'a.pth',
+        pickle_protocol=protocol,
+        _use_new_zipfile_serialization=zipped,
+    )
+    result = read_checkpoint(tmp_path / 'a.pth')
+    history = result['message_hub']['log_scalars']['train/loss']
+    assert type(history) is HistoryBuffer
+    assert history.mean() == 1.0
+    assert history.statistics('max') == 1.5
+    MessageHub.get_instance(f'again{protocol}{zipped}').load_state_dict(
+        result['message_hub']
+    )
+    score = result['message_hub']['runtime_info']['best_score']
+    assert score == 0.25 and type(score) is np.float64
+    assert result['state_dict']._metadata == metadata._metadata
+    read = result['meta']
+    assert type(read['dataset_meta']) is ConfigDict
+    assert read['dataset_meta'].sigmas.dtype == np.float32
+    assert read['names'].tolist() == ['left', 'right']
+    assert read['path'] == 'work_dirs/a'
+    assert read['more'] == {'a': [1]}
+    for key in ('iter', 'text', 'count', 'ids', 'order', 'value', 'none'):
+        assert read[key] == meta[key]
+    assert torch.equal(result['view'], entries['view'])
+    assert result['half'].dtype == torch.bfloat16
+    assert isinstance(result['parameter'], torch.nn.Parameter)
+    for key in ('device', 'dtype', 'size'):
+        assert result[key] == entries[key]
+    torch.save(result, tmp_path / 'b.pth')  # plain classes again
+    data = zipfile.ZipFile(tmp_path / 'b.pth').read('b/data.pkl')
+    assert b'sapiens2_mm' not in data
+
+
+def test_torch_load_is_not_patched(tmp_path):
+    torch.save(Calls(os.path.join, 'a', 'b'), tmp_path / 'a.pth')
+    assert torch.load(tmp_path / 'a.pth', weights_only=False) == os.path.join('a', 'b')
+    with pytest.raises(pickle.UnpicklingError):
+        torch.load(tmp_path / 'a.pth', weights_only=True)
