@@ -8,14 +8,14 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 find_python() {
     local name
-    for name in python3.11 python3.12 python3.10 python3; do
+    for name in python3.11 python3.12 python3; do
         if command -v "$name" > /dev/null &&
-            "$name" -c 'import sys; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 12))' 2> /dev/null; then
+            "$name" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 12))' 2> /dev/null; then
             echo "$name"
             return
         fi
     done
-    echo 'install.sh: needs Python 3.10, 3.11 or 3.12 on the PATH (tested: 3.11)' >&2
+    echo 'install.sh: needs Python 3.11 or 3.12 on the PATH (tested: 3.11)' >&2
     return 1
 }
 
@@ -40,7 +40,7 @@ if [ "$(cat "$STAMP" 2> /dev/null || true)" != "$WANTED" ]; then
     echo '== 1/4 build tools' && "${PIP[@]}" -q -r requirements/build.txt
     echo '== 2/4 torch (several GB on the first run)' && "${PIP[@]}" -r requirements/torch.txt
     echo '== 3/4 OpenMMLab hosts, test and rendering packages' &&
-        "${PIP[@]}" --no-build-isolation -c requirements/torch.txt \
+        "${PIP[@]}" --no-build-isolation -c requirements/constraints.txt -c requirements/torch.txt \
             -r requirements/hosts.txt -r requirements/synth.txt -r requirements/test.txt
     echo '== 4/4 sapiens2_mm' && "${PIP[@]}" -q --no-build-isolation --no-deps -e .
     python -m pip check

@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import numpy as np
-from plyfile import PlyData, PlyElement
 
 
 def save_point_cloud(
@@ -27,8 +26,15 @@ def save_point_cloud(
         Number of points written.
 
     Raises:
+        ImportError: if plyfile is not installed.
         ValueError: if the sizes differ or no point is left.
     """
+    try:
+        from plyfile import PlyData, PlyElement
+    except ModuleNotFoundError as err:
+        raise ImportError(
+            'save_point_cloud needs plyfile; install sapiens2_mm[demo]'
+        ) from err
     points = np.asarray(points, np.float32)
     size = points.shape[1:]
     keep = np.isfinite(points).all(0)
