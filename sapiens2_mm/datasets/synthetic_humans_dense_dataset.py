@@ -8,6 +8,8 @@ from mmengine.dataset import BaseDataset
 
 from sapiens2_mm.registry import DATASETS
 
+DEPTH_STEP = 2e-4  # metres of one step of the depth files
+
 
 @DATASETS.register_module()
 class SyntheticHumansDenseDataset(BaseDataset):
@@ -17,7 +19,7 @@ class SyntheticHumansDenseDataset(BaseDataset):
     gamma, as the reference takes it; normals and depth are 16-bit PNG.
 
     Args:
-        data_root: folder with ``manifest.json``.
+        data_root: the folder that ``projects/synthetic_humans`` wrote.
         ann_file: ``annotations/train.json`` or ``annotations/val.json``.
         kwargs: see mmengine's ``BaseDataset``.
 
@@ -31,7 +33,6 @@ class SyntheticHumansDenseDataset(BaseDataset):
 
     def load_data_list(self) -> list[dict[str, Any]]:
         root = Path(self.data_root)
-        manifest = json.loads((root / 'manifest.json').read_text(encoding='utf-8'))
         content = json.loads(Path(self.ann_file).read_text(encoding='utf-8'))
         if not content['images']:
             raise ValueError(
@@ -48,7 +49,7 @@ class SyntheticHumansDenseDataset(BaseDataset):
                     normal_path=str(root / 'normal' / f'{name}.png'),
                     depth_path=str(root / 'depth' / f'{name}.png'),
                     albedo_path=str(root / 'albedo' / f'{name}.png'),
-                    depth_scale=manifest['depth_scale'],
+                    depth_scale=DEPTH_STEP,
                     camera_matrix=[
                         [camera['fx'], 0, camera['cx']],
                         [0, camera['fy'], camera['cy']],

@@ -1,13 +1,14 @@
 """Read the maps of dense regression."""
 
 import io
+import zipfile
 from collections.abc import Sequence
 from typing import Any
 
+import cv2
 import mmengine.fileio
 import numpy as np
 from mmcv.transforms import BaseTransform
-from PIL import UnidentifiedImageError
 
 from sapiens2_mm.registry import TRANSFORMS
 
@@ -193,14 +194,12 @@ def read_array(path: str, name: str) -> np.ndarray:
         if len(array.files) != 1 and key != name:
             raise ValueError(f'it holds {array.files}, expected {name!r}')
         return array[key]
-    except (ValueError, OSError, EOFError, UnidentifiedImageError) as err:
+    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as err:
         raise ValueError(f'cannot read {name} {path}: {err}') from err
 
 
 def read_png(data: bytes) -> np.ndarray:
     """Decode an image of 8 or 16 bits; (H, W) or (H, W, C), RGB order."""
-    import cv2
-
     image = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_UNCHANGED)
     if image is None:
         raise ValueError('it is no image, or cut off')

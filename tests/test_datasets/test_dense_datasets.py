@@ -1,0 +1,180 @@
+"""The folder dataset and the synthetic humans, through whole pipelines."""
+
+import shutil
+
+import cv2
+import numpy as np
+import pytest
+import torch
+
+from sapiens2_mm.datasets import DenseFolderDataset, SyntheticHumansDenseDataset
+from sapiens2_mm.registry import DATASETS
+
+
+def step(name, **kwargs):
+    return dict(type=f'sapiens2_mm.{name}', **kwargs)
+
+
+def pipeline(fields, with_camera, *middle):
+    return [
+        step('LoadImage'),
+        step('LoadDenseAnnotations', fields=fields, with_camera=with_camera),
+        *middle,
+        step('PackDenseInputs'),
+    ]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Three samples in the official layout, one below a folder of its own."""
+    root = tmp_path / 'тест 测试 é'
+    rng = np.random.default_rng(0)
+    for name in ('人 1', 'b', 'c/d.e'):
+
+        def path(kind, suffix, name=name):
+            result = root / kind / f'{name}{suffix}'
+            result.parent.mkdir(parents=True, exist_ok=True)
+            return result
+
+        def image(kind, values, path=path):
+            path(kind, '.png').write_bytes(cv2.imencode('.png', values)[1].tobytes())
+
+        image('rgb', rng.integers(0, 255, (24, 18, 3), dtype=np.uint8))
+        image('mask', np.full((24, 18), 255, np.uint8))
+        image('albedo', rng.integers(0, 255, (24, 18, 3), dtype=np.uint8))
+        normals = rng.normal(size=(24, 18, 3))
+        np.savez(path('normal', '.npz'), normal=normals)
+        np.save(path('depth', '.npy'), rng.uniform(1, 2, (24, 18)))
+        camera = np.array([[20.0, 0, 8.5], [0, 20, 11.5], [0, 0, 1]])
+        np.savetxt(path('camera_intrinsics', '.txt'), camera)
+        np.savetxt(path('camera_extrinsics', '.txt'), np.eye(4))
+    return root
+
+
+def test_folder_layout(folder):
+    dataset = DATASETS.build(
+        step(
+            'DenseFolderDataset',
+            data_root=str(folder),
+            fields=['normal', 'depth', 'albedo'],
+            with_camera=True,
+            pipeline=pipeline(
+                ['normal', 'depth', 'albedo'],
+                True,
+                step('DenseRandomFlip', prob=1.0),
+                step('Letterbox', size=(32, 32)),
+                step('PointmapTarget'),
+            ),
+        )
+    )
+    assert len(dataset) == 3
+    paths = {dataset[i]['data_samples'].img_path for i in range(3)}
+    assert paths == {str(folder / 'rgb' / f'{n}.png') for n in ('人 1', 'b', 'c/d.e')}
+    sample = dataset[0]['data_samples']
+    assert sample.gt_normal.shape == sample.gt_pointmap.shape == (3, 32, 32)
+    assert sample.gt_mask.sum() == 32 * 24  # letterboxed
+    assert sample.gt_scale.item() == pytest.approx(768 / (20 * 32 / 24))
+
+
+def test_folder_errors(folder):
+    with pytest.raises(FileNotFoundError, match=r'no folder .*normals'):
+        DenseFolderDataset(
+            str(folder), fields=['normal'], data_prefix=dict(normal='normals')
+        )
+    with pytest.raises(ValueError, match=r"unknown folders \['x'\]"):
+        DenseFolderDataset(str(folder), data_prefix=dict(x='normals'))
+    (folder / 'normal' / 'b.npz').unlink()
+    with pytest.raises(FileNotFoundError, match=r"1 of 3 .* normal file .*\['b'\]"):
+        DenseFolderDataset(str(folder), fields=['normal'])
+    shutil.rmtree(folder / 'mask')
+    assert len(DenseFolderDataset(str(folder), with_mask=False)) == 3
+    shutil.rmtree(folder / 'rgb')
+    (folder / 'rgb').mkdir()
+    with pytest.raises(FileNotFoundError, match='no image in'):
+        DenseFolderDataset(str(folder))
+
+
+def test_unreadable_training_image_is_named(folder):
+    (folder / 'rgb' / 'b.png').write_bytes(b'nothing')
+    dataset = DenseFolderDataset(str(folder), pipeline=[step('LoadImage')])
+    with pytest.raises(ValueError, match=r'cannot read image .*rgb/b\.png'):
+        for index in range(3):
+            dataset[index]
+
+
+def test_synthetic_humans(data_dir):
+    dataset = SyntheticHumansDenseDataset(
+        str(data_dir / 'synthetic_humans'),
+        'annotations/train.json',
+        pipeline=pipeline(
+            ['normal', 'depth', 'albedo'],
+            True,
+            step('Letterbox', size=(128, 96)),
+            step('PointmapTarget', min_canonical_depth=0.04),
+            step('FilterByMask'),
+        ),
+    )
+    assert len(dataset) == 4
+    for index in range(4):
+        sample = dataset[index]['data_samples']
+        mask = sample.gt_mask[0]
+        assert 0.05 < mask.float().mean() < 0.96
+        normals = sample.gt_normal[:, mask]
+        assert (normals.norm(dim=0) - 1).abs().max() < 1e-4
+        # in the camera frame, visible surfaces face the camera
+        points = sample.gt_pointmap[:, mask]
+        facing = (normals * points).sum(0) < 0
+        assert facing.float().mean() > 0.98
+        assert points[2].min() > 0.3 and points[2].max() < 13
+        # points project onto their own pixels
+        pixels = sample.intrinsics @ points
+        rows, cols = torch.nonzero(mask).T
+        assert (pixels[0] / pixels[2] - cols).abs().max() < 1e-2
+        assert (pixels[1] / pixels[2] - rows).abs().max() < 1e-2
+        assert sample.gt_albedo.min() >= 0 and sample.gt_albedo.max() <= 1
+
+
+def test_synthetic_normals_agree_with_the_depth(data_dir):
+    """Stored normals and those of the points differ by few degrees at full size."""
+    dataset = SyntheticHumansDenseDataset(
+        str(data_dir / 'synthetic_humans'),
+        'annotations/train.json',
+        pipeline=pipeline(['normal', 'depth'], True, step('PointmapTarget')),
+    )
+    sample = dataset[0]['data_samples']
+    points, mask = sample.gt_pointmap, sample.gt_mask[0]
+    right = points[:, :-1, 1:] - points[:, :-1, :-1]
+    down = points[:, 1:, :-1] - points[:, :-1, :-1]
+    normals = -torch.nn.functional.normalize(torch.cross(right, down, dim=0), dim=0)
+    inner = mask[:-1, :-1] & mask[1:, :-1] & mask[:-1, 1:]
+    cosine = (normals * sample.gt_normal[:, :-1, :-1]).sum(0)[inner]
+    assert cosine.clamp(-1, 1).acos().rad2deg().median() < 8
+
+
+def test_synthetic_errors(data_dir, tmp_path):
+    with pytest.raises(FileNotFoundError, match=r'train\.json'):
+        SyntheticHumansDenseDataset(str(tmp_path), 'annotations/train.json')
+    shutil.copytree(data_dir / 'synthetic_humans', tmp_path / 'set')
+    (tmp_path / 'set' / 'annotations' / 'none.json').write_text('{"images": []}')
+    with pytest.raises(ValueError, match=r'none\.json lists no image'):
+        SyntheticHumansDenseDataset(str(tmp_path / 'set'), 'annotations/none.json')
+
+
+@pytest.mark.parametrize('task', ['normal', 'pointmap', 'albedo', 'depth'])
+def test_shipped_pipelines_run(task, data_dir, repo_dir):
+    """The official train and test pipelines, on the small samples."""
+    from mmengine.config import Config
+
+    (path,) = (repo_dir / 'configs' / task).glob('sapiens2-0.4b_*.py')
+    cfg = Config.fromfile(path)
+    for name in ('train_dataloader', 'test_dataloader'):
+        config = cfg[name].dataset
+        config.data_root = str(data_dir / 'synthetic_humans')
+        dataset = DATASETS.build(config)
+        data = dataset[0]
+        assert data['inputs'].shape == (3, 1024, 768)
+        sample = data['data_samples']
+        size = (1024, 768) if name == 'train_dataloader' else (384, 288)
+        assert sample.gt_mask.shape[1:] == size
+        field = {'pointmap': 'gt_pointmap', 'depth': 'gt_depth'}.get(task, f'gt_{task}')
+        assert sample.get(field).shape[1:] == size

@@ -1,0 +1,246 @@
+import cv2
+import numpy as np
+import pytest
+
+from sapiens2_mm.datasets import (
+    FilterByMask,
+    FilterFlatAlbedo,
+    LoadDenseAnnotations,
+    PointmapTarget,
+    RelativeDepthTarget,
+)
+
+SIZE = (6, 5)
+
+
+@pytest.fixture
+def normals():
+    values = np.random.default_rng(0).normal(size=(*SIZE, 3))
+    return values / np.linalg.norm(values, axis=2, keepdims=True)
+
+
+def load(tmp_path, field, array, suffix='.npy', mask=None, **results):
+    """Save an array and load it as a field."""
+    path = tmp_path / f'{field}{suffix}'
+    if suffix == '.npy':
+        np.save(path, array)
+    elif suffix == '.npz':
+        np.savez(path, **(array if isinstance(array, dict) else {field: array}))
+    else:
+        cv2.imwrite(str(path), array[..., ::-1] if array.ndim == 3 else array)
+    results.update({'img_path': 'a.jpg', 'ori_shape': SIZE, f'{field}_path': str(path)})
+    if mask is not None:
+        cv2.imwrite(str(tmp_path / 'mask.png'), mask)
+        results['mask_path'] = str(tmp_path / 'mask.png')
+    return LoadDenseAnnotations(fields=[field])(results)
+
+
+@pytest.mark.parametrize('kind', ['.npy', '.npz', 'uint16', 'uint8', 'long'])
+def test_normals_of_any_kind(normals, kind, tmp_path):
+    stored, suffix, tolerance = normals, '.png', 1e-6
+    if kind in ('uint8', 'uint16'):
+        top = np.iinfo(kind).max
+        stored = np.rint((normals + 1) * top / 2).astype(kind)
+        stored[0, 0] = 0  # unknown
+        tolerance = 0.02 if kind == 'uint8' else 1e-4
+    elif kind == 'long':
+        stored, suffix = 5 * normals, '.npy'
+    else:
+        suffix = kind
+    results = load(tmp_path, 'normal', stored, suffix)
+    mask = results['gt_mask']
+    assert results['gt_normal'].dtype == np.float32 and mask.dtype == bool
+    assert np.abs(results['gt_normal'] - normals)[mask].max() < tolerance
+    assert np.abs(np.linalg.norm(results['gt_normal'][mask], axis=1) - 1).max() < 1e-6
+    assert mask.sum() == 30 - kind.startswith('uint')
+
+
+def test_unknown_normals_leave_the_mask(normals, tmp_path):
+    normals[0, 0] = 0
+    normals[1, 1, 2] = np.nan
+    normals[2, 2, 0] = np.inf
+    mask = np.full(SIZE, 255, np.uint8)
+    mask[3, 3] = 0
+    results = load(tmp_path, 'normal', normals.astype(np.float64), mask=mask)
+    expected = np.ones(SIZE, bool)
+    expected[[0, 1, 2, 3], [0, 1, 2, 3]] = False
+    assert (results['gt_mask'] == expected).all()
+    assert np.isfinite(results['gt_normal']).all()
+    unknown = [[0, 1, 2], [0, 1, 2]]
+    assert (results['gt_normal'][unknown[0], unknown[1]] == 0).all()
+
+
+def test_depth(tmp_path):
+    depth = np.linspace(0.5, 3, 30).reshape(SIZE)
+    depth[0, :4] = np.nan, np.inf, 0, -1
+    results = load(tmp_path, 'depth', depth)
+    assert results['gt_depth'].dtype == np.float32
+    assert not results['gt_mask'][0, :4].any() and results['gt_mask'].sum() == 26
+    mask = results['gt_mask']
+    assert np.allclose(results['gt_depth'][mask], depth[mask])
+    assert (results['gt_depth'][~mask] == 0).all()
+
+
+def test_depth_in_steps(tmp_path):
+    steps = np.arange(30, dtype=np.uint16).reshape(SIZE) * 1000
+    results = load(tmp_path, 'depth', steps, '.png', depth_scale=2e-4)
+    assert np.allclose(results['gt_depth'], steps * 2e-4)
+    assert results['gt_mask'].sum() == 29  # 0 is unknown
+    with pytest.raises(ValueError, match=r'depth\.png: integer depth needs'):
+        load(tmp_path, 'depth', steps, '.png')
+
+
+@pytest.mark.parametrize('dtype', ['uint8', 'uint16', 'float32'])
+def test_albedo_is_rgb(dtype, tmp_path):
+    values = np.random.default_rng(0).uniform(size=(*SIZE, 3))
+    top = 1 if dtype == 'float32' else np.iinfo(dtype).max
+    stored = (values * top).astype(dtype)
+    suffix = '.npy' if dtype == 'float32' else '.png'
+    results = load(tmp_path, 'albedo', stored, suffix)
+    assert np.abs(results['gt_albedo'] - values).max() < 0.004
+    assert results['gt_albedo'].dtype == np.float32
+
+
+@pytest.mark.parametrize('channels', [None, 1, 3, 4])
+def test_mask_is_the_first_channel(channels, tmp_path):
+    mask = np.zeros(SIZE, np.uint8)
+    mask[2, 3] = 1
+    stored = mask
+    if channels:
+        stored = np.full((*SIZE, channels), 7, np.uint8)
+        # OpenCV writes BGR, so the file's first channel is its third
+        stored[..., 2 if channels > 2 else 0] = mask
+    results = load(tmp_path, 'depth', np.ones(SIZE), mask=stored)
+    assert (results['gt_mask'] == (mask > 0)).all()
+
+
+def test_camera(tmp_path):
+    matrix = np.array([[70.0, 0, 2], [0, 71, 3], [0, 0, 1]])
+    np.savetxt(tmp_path / 'k.txt', matrix)
+    np.savetxt(tmp_path / 'e.txt', np.eye(4))
+    step = LoadDenseAnnotations(fields=[], with_camera=True)
+    results = step(
+        dict(
+            ori_shape=SIZE,
+            intrinsics_path=str(tmp_path / 'k.txt'),
+            extrinsics_path=str(tmp_path / 'e.txt'),
+        )
+    )
+    for name in ('intrinsics', 'map_intrinsics', 'ori_intrinsics'):
+        assert (results[name] == matrix).all()
+    assert (results['extrinsics'] == np.eye(4)).all()
+    results = step(dict(ori_shape=SIZE, camera_matrix=matrix.tolist()))
+    assert (results['intrinsics'] == matrix).all()
+    results['intrinsics'][0, 0] = 0
+    assert results['map_intrinsics'][0, 0] == results['ori_intrinsics'][0, 0] == 70
+
+
+def test_file_errors(tmp_path):
+    with pytest.raises(ValueError, match='unknown fields'):
+        LoadDenseAnnotations(fields=['normals'])
+    with pytest.raises(ValueError, match=r'normal\.npy: expected normal of shape '):
+        load(tmp_path, 'normal', np.ones((4, 4, 3)))
+    with pytest.raises(ValueError, match=r'depth\.npy: .*\(6, 5\).*got \(6, 5, 2\)'):
+        load(tmp_path, 'depth', np.ones((6, 5, 2)))
+    with pytest.raises(ValueError, match=r"holds \['a', 'b'\], expected 'depth'"):
+        arrays = dict(a=np.ones(SIZE), b=np.ones(SIZE))
+        load(tmp_path, 'depth', arrays, '.npz')
+    with pytest.raises(KeyError, match='no depth_path; give the dataset'):
+        LoadDenseAnnotations(fields=['depth'])(dict(ori_shape=SIZE))
+    with pytest.raises(KeyError, match='with_camera=True'):
+        LoadDenseAnnotations(fields=[], with_camera=True)(dict(ori_shape=SIZE))
+    with pytest.raises(FileNotFoundError):
+        LoadDenseAnnotations(fields=['depth'])(
+            dict(ori_shape=SIZE, depth_path=str(tmp_path / 'absent.npy'))
+        )
+
+
+@pytest.mark.parametrize('name', ['cut.npy', 'cut.npz', 'cut.png', 'text.npy'])
+def test_damaged_files_are_named(name, tmp_path):
+    path = tmp_path / name
+    if name == 'text.npy':
+        path.write_text('hello')
+    else:
+        values = np.random.default_rng(0).integers(0, 60000, (40, 40), dtype=np.uint16)
+        writers = {
+            'npy': lambda: np.save(path, values),
+            'npz': lambda: np.savez(path, depth=values),
+            'png': lambda: cv2.imwrite(str(path), values),
+        }
+        writers[path.suffix[1:]]()
+        path.write_bytes(path.read_bytes()[: path.stat().st_size // 3])
+    results = dict(ori_shape=(40, 40), depth_path=str(path), depth_scale=1.0)
+    with pytest.raises(ValueError, match=f'cannot read depth .*{name}'):
+        LoadDenseAnnotations(fields=['depth'])(results)
+
+
+def test_pickles_are_refused(tmp_path):
+    path = tmp_path / 'evil.npy'
+    np.save(path, np.array([{'a': 1}], dtype=object), allow_pickle=True)
+    with pytest.raises(ValueError, match='cannot read depth'):
+        LoadDenseAnnotations(fields=['depth'])(
+            dict(ori_shape=SIZE, depth_path=str(path))
+        )
+
+
+@pytest.mark.parametrize('name', ['cam.txt', 'short.txt'])
+def test_wrong_camera_files(name, tmp_path):
+    path = tmp_path / name
+    path.write_text('1 2 x' if name == 'cam.txt' else '1 2 3')
+    step = LoadDenseAnnotations(fields=[], with_camera=True)
+    with pytest.raises(ValueError, match=name):
+        step(dict(ori_shape=SIZE, intrinsics_path=str(path)))
+
+
+# ---------------------------------------------------------------- targets and filters
+
+
+def depth_results(depth, mask=None):
+    depth = np.asarray(depth, np.float32)
+    camera = np.array([[10.0, 0, 1], [0, 10, 1], [0, 0, 1]])
+    return dict(
+        gt_depth=depth,
+        gt_mask=depth > 0 if mask is None else mask,
+        intrinsics=camera,
+        map_intrinsics=camera,
+    )
+
+
+def test_pointmap_of_a_flat_wall():
+    results = PointmapTarget(canonical_focal=20.0)(depth_results(np.full((3, 3), 2)))
+    assert results['gt_scale'] == 2 and results['gt_scale'].dtype == np.float32
+    assert np.allclose(results['gt_pointmap'][0, 2], [0.2, -0.2, 2])
+    assert results['gt_pointmap'].dtype == np.float32
+
+
+def test_points_too_near_are_dropped():
+    near = depth_results([[0.01, 1.0], [0, 2.0]])  # canonical 0.768
+    assert PointmapTarget(min_canonical_depth=0.8)(near) is None
+    assert PointmapTarget(min_canonical_depth=0.7)(near) is not None
+    assert PointmapTarget()(near) is not None
+    nothing = depth_results(np.zeros((2, 2)))
+    assert PointmapTarget(min_canonical_depth=0.04)(nothing) is not None
+
+
+def test_relative_depth():
+    results = RelativeDepthTarget()(depth_results([[1.0, 3.0], [0, 2.0]]))
+    assert results['gt_depth'].tolist() == [[0, 1], [0, 0.5]]
+    assert RelativeDepthTarget()(depth_results(np.zeros((2, 2)))) is None
+    assert RelativeDepthTarget()(depth_results(np.ones((2, 2)))) is None
+
+
+@pytest.mark.parametrize(
+    'count, kept', [(0, False), (15, False), (16, True), (96, True), (97, False)]
+)
+def test_filter_by_mask(count, kept):
+    mask = (np.arange(100) < count).reshape(10, 10)
+    assert (FilterByMask()(dict(gt_mask=mask)) is not None) == kept
+
+
+def test_filter_flat_albedo():
+    albedo = np.full((4, 4, 3), 0.5, np.float32)
+    mask = np.ones((4, 4), bool)
+    assert FilterFlatAlbedo()(dict(gt_albedo=albedo, gt_mask=mask)) is None
+    assert FilterFlatAlbedo()(dict(gt_albedo=albedo, gt_mask=~mask)) is None
+    albedo[:2, :, 1] = 0.6
+    assert FilterFlatAlbedo()(dict(gt_albedo=albedo, gt_mask=mask)) is not None
