@@ -1,0 +1,47 @@
+"""Read every sample of a config's data and report what is wrong with it.
+
+Any config of any task: ``python tools/check_dataset.py CONFIG``. The exit code is 1 if
+there are errors; warnings alone give 0.
+"""
+
+import argparse
+import sys
+
+import mmengine
+from mmengine.config import DictAction
+
+from sapiens2_mm.datasets.checker import check_config
+from sapiens2_mm.engine import launch
+
+
+def parse_args() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description='Check the data of a config')
+    parser.add_argument('config', help='path of the config file')
+    parser.add_argument('--split', choices=['train', 'val', 'test'], default='train')
+    parser.add_argument('--workers', type=int, default=2, help='reading processes')
+    parser.add_argument('--out', help='write the whole report to this .json file')
+    parser.add_argument(
+        '--max-listed', type=int, default=20, help='faults of each kind to print'
+    )
+    parser.add_argument(
+        '--cfg-options',
+        nargs='+',
+        action=DictAction,
+        metavar='KEY=VALUE',
+        help='override settings of the config',
+    )
+    return parser.parse_args()
+
+
+def main() -> None:
+    args = parse_args()
+    cfg = launch.load_config(args.config, args.cfg_options)
+    report = check_config(cfg, args.split, args.workers, progress=True)
+    sys.stdout.write(report.to_text(args.max_listed) + '\n')
+    if args.out:
+        mmengine.dump(report.to_dict(), args.out, indent=1)
+    sys.exit(int(report.has_errors))
+
+
+if __name__ == '__main__':
+    main()
