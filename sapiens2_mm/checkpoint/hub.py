@@ -1,17 +1,21 @@
 """Download checkpoints from the Hugging Face Hub and from web addresses."""
 
+import hashlib
 import json
 import os
 import re
-import urllib.error
 from dataclasses import dataclass
 from http.client import HTTPException
 from pathlib import Path, PurePosixPath
+from urllib.error import HTTPError
 from urllib.parse import unquote, urlsplit
+from urllib.request import Request, urlopen
 
 import torch
 from mmengine.dist import barrier, is_main_process
+from tqdm import tqdm
 
+from .atomic import replacing
 from .errors import CheckpointError
 
 _HUB_ADDRESS = re.compile(
@@ -62,9 +66,9 @@ def download_hub_file(address: str) -> Path:
 
     parts = HubAddress.parse(address)
     try:
-        path = _download(parts)
-        if path.name.endswith('.index.json'):
-            folder = PurePosixPath(parts.file or '').parent
+        name, path = _download(parts)
+        if name.endswith('.index.json'):
+            folder = PurePosixPath(name).parent
             for shard in sorted(
                 set(json.loads(path.read_text())['weight_map'].values())
             ):
@@ -96,7 +100,7 @@ def download_hub_file(address: str) -> Path:
         raise CheckpointError(
             f'{address}: {parts.repo} has no file {parts.file or parts.official_file!r}'
         ) from err
-    except OSError as err:
+    except (OSError, errors.HTTPError) as err:
         raise CheckpointError(
             f'{address}: the download failed ({_first_line(err)}); try again, what '
             'has arrived is kept'
@@ -107,19 +111,21 @@ def _first_line(err: BaseException) -> str:
     return f'{type(err).__name__}: {str(err).strip().splitlines()[:1]}'
 
 
-def _download(parts: HubAddress) -> Path:
+def _download(parts: HubAddress) -> tuple[str, Path]:
+    """The name in the repository and the local path."""
     from huggingface_hub.errors import EntryNotFoundError, LocalEntryNotFoundError
 
     if parts.file:
-        return _get(parts, parts.file)
+        return parts.file, _get(parts, parts.file)
     if parts.official_file:
         try:
-            return _get(parts, parts.official_file)
+            return parts.official_file, _get(parts, parts.official_file)
         except LocalEntryNotFoundError:
             raise
         except EntryNotFoundError:
             pass  # a mirror under other names; look what it has
-    return _get(parts, _only_weights_of(parts))
+    name = _only_weights_of(parts)
+    return name, _get(parts, name)
 
 
 def _only_weights_of(parts: HubAddress) -> str:
@@ -171,15 +177,36 @@ def download_url(url: str) -> Path:
 
 
 def _download_url(url: str, path: Path) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
     checksum = re.search(r'-([0-9a-f]{8,})\.', path.name)
+    digest, received = hashlib.sha256(), 0
     try:
-        torch.hub.download_url_to_file(
-            url, str(path), checksum and checksum[1], progress=os.isatty(2)
-        )
-    except urllib.error.HTTPError as err:
+        request = Request(url, headers={'User-Agent': 'sapiens2_mm'})
+        with urlopen(request) as response, replacing(path) as temporary:
+            expected = response.headers.get('Content-Length')
+            with (
+                open(temporary, 'wb') as file,
+                tqdm(
+                    total=int(expected) if expected else None,
+                    desc=path.name,
+                    unit='B',
+                    unit_scale=True,
+                    disable=None,  # shown on a terminal only
+                ) as progress,
+            ):
+                while chunk := response.read(1 << 20):
+                    file.write(chunk)
+                    digest.update(chunk)
+                    received += len(chunk)
+                    progress.update(len(chunk))
+            if expected and received != int(expected):
+                raise ConnectionError(f'{received} of {expected} bytes arrived')
+            if checksum and not digest.hexdigest().startswith(checksum[1]):
+                raise ConnectionError(
+                    f'the SHA-256 {digest.hexdigest()[:12]}... is not that of its name'
+                )
+    except HTTPError as err:
         raise CheckpointError(
             f'{url}: the server answered {err.code} {err.reason}'
         ) from err
-    except (OSError, HTTPException, RuntimeError) as err:
+    except (OSError, HTTPException) as err:
         raise CheckpointError(f'{url}: the download failed ({err}); try again') from err
