@@ -1,6 +1,7 @@
 """Root-mean-square normalisation."""
 
-from torch import nn
+from torch import Tensor, nn
+from torch.nn import functional as F
 
 RMS_NORM_EPS = 1e-6
 
@@ -15,3 +16,8 @@ class RMSNorm(nn.RMSNorm):
 
     def __init__(self, dims: int, eps: float = RMS_NORM_EPS) -> None:
         super().__init__(dims, eps=eps)
+
+    def forward(self, x: Tensor) -> Tensor:
+        # Under autocast x may be half precision; torch fuses equal dtypes only.
+        weight = self.weight.to(x.dtype)
+        return F.rms_norm(x, self.normalized_shape, weight, self.eps)
