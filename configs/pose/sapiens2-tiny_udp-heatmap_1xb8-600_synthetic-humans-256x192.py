@@ -12,17 +12,17 @@ model = dict(
     backbone=dict(
         arch=dict(
             _delete_=True,
-            embed_dims=192,
+            embed_dims=128,
             num_layers=6,
-            num_heads=6,
-            feedforward_channels=512,
+            num_heads=4,
+            feedforward_channels=384,
         ),
         img_size=(256, 192),
     ),
     head=dict(
-        in_channels=192,
-        deconv_out_channels=(128, 128),
-        conv_out_channels=(128,),
+        in_channels=128,
+        deconv_out_channels=(96, 96),
+        conv_out_channels=(96,),
         conv_kernel_sizes=(1,),
         decoder=dict(input_size=(192, 256), heatmap_size=(48, 64), sigma=2),
     ),
@@ -39,7 +39,7 @@ val_dataloader = dict(dataset=dict(data_root=data_root))
 test_dataloader = val_dataloader
 train_cfg = dict(max_iters=600, val_interval=300)
 optim_wrapper = dict(
-    optimizer=dict(lr=1e-3),
+    optimizer=dict(lr=2e-3, weight_decay=0.05),
     paramwise_cfg=dict(layer_decay_rate=1.0),
 )
 param_scheduler = [
