@@ -22,8 +22,10 @@ class PatchEmbed(nn.Module):
     def forward(self, x: Tensor) -> tuple[Tensor, tuple[int, int]]:
         """Embed (B, in_channels, H, W), H and W multiples of the patch size.
 
+        Images follow weights of half precision; hosts normalise in float32.
+
         Returns:
             (B, h*w, C) tokens, row by row, and the grid (h, w).
         """
-        x = self.projection(x)
+        x = self.projection(x.to(self.projection.weight.dtype))
         return x.flatten(2).transpose(1, 2), tuple(x.shape[2:])
