@@ -165,16 +165,7 @@ class Sapiens2PoseHead(BaseHead):
         """
         test_cfg = test_cfg or {}
         if test_cfg.get('flip_test', False):
-            flip_indices = batch_data_samples[0].metainfo.get(
-                'flip_indices', self.flip_indices
-            )
-            if flip_indices is None:
-                raise ValueError(
-                    f'{self._name}: flip_test needs flip_indices; give the keypoint '
-                    'table as metainfo of the dataset or of the head, or switch '
-                    'flip_test off'
-                )
-            self._check_flip_indices(flip_indices)
+            flip_indices = self._flip_indices_of(batch_data_samples[0], test_cfg)
             heatmaps, mirrored = (self.forward(each).float() for each in feats)
             heatmaps = (heatmaps + mirrored.flip(-1)[:, flip_indices]).mul_(0.5)
         else:
@@ -263,6 +254,23 @@ class Sapiens2PoseHead(BaseHead):
             [d.gt_instance_labels.keypoint_weights for d in batch_data_samples]
         )
         return target, weights
+
+    def _flip_indices_of(self, sample: PoseDataSample, test_cfg: dict) -> list[int]:
+        """Checked ``flip_indices`` of the sample, or else of the head."""
+        flip_mode = test_cfg.get('flip_mode', 'heatmap')
+        if flip_mode != 'heatmap' or test_cfg.get('shift_heatmap', False):
+            raise ValueError(
+                f'{self._name}: the flip test mirrors heatmaps without a shift; set '
+                'flip_mode="heatmap" and shift_heatmap=False in test_cfg'
+            )
+        flip_indices = sample.metainfo.get('flip_indices', self.flip_indices)
+        if flip_indices is None:
+            raise ValueError(
+                f'{self._name}: flip_test needs flip_indices; give the keypoint table '
+                'as metainfo of the dataset or of the head, or switch flip_test off'
+            )
+        self._check_flip_indices(flip_indices)
+        return flip_indices
 
     def _check_flip_indices(self, flip_indices: Sequence[int]) -> None:
         if len(flip_indices) != self.out_channels:

@@ -23,7 +23,7 @@ from torch import Tensor
 # Bounds of the blurred heatmap before the logarithm (DARK-UDP).
 _CLIP_MIN, _CLIP_MAX = 1e-3, 50.0
 # Maps blurred at once; a chunk stays in the cache of a CPU.
-_BLUR_CHUNK = 16
+_BLUR_CHUNK = 8
 
 
 def encode_udp_heatmaps(
@@ -209,19 +209,21 @@ def _blurred_maximum(maps: Tensor, kernel: Tensor) -> Tensor:
     maxima = [maps.new_empty(0, dtype=torch.float32)]
     weights = kernel.tolist()
     for chunk in maps.split(_BLUR_CHUNK):
-        blurred = _blur_last_axis(chunk.float(), weights)
-        blurred = _blur_last_axis(blurred.transpose(-2, -1), weights)
+        blurred = _blur_axis(_blur_axis(chunk.float(), weights, -2), weights, -1)
         maxima.append(blurred.amax((-2, -1)))
     return torch.cat(maxima)
 
 
-def _blur_last_axis(maps: Tensor, weights: list[float]) -> Tensor:
+def _blur_axis(maps: Tensor, weights: list[float], axis: int) -> Tensor:
     reach = len(weights) // 2
-    length = maps.shape[-1]
-    padded = torch.nn.functional.pad(maps, (reach, reach))
+    length = maps.shape[axis]
+    padding = (reach, reach) if axis == -1 else (0, 0, reach, reach)
+    padded = torch.nn.functional.pad(maps, padding)
     blurred = maps * weights[reach]
+    pair = torch.empty_like(maps)
     for i in range(reach):  # the kernel is symmetric
-        pair = padded.narrow(-1, i, length) + padded.narrow(-1, 2 * reach - i, length)
+        left = padded.narrow(axis, i, length)
+        torch.add(left, padded.narrow(axis, 2 * reach - i, length), out=pair)
         blurred.add_(pair, alpha=weights[i])
     return blurred
 

@@ -372,6 +372,9 @@ def test_mirror_table_of_samples_is_checked_at_first_use(feats):
         head.predict(feats, samples, dict(flip_test=True))
     with pytest.raises(ValueError, match='flip_test needs flip_indices'):
         head.predict(feats, [PoseDataSample()] * 3, dict(flip_test=True))
+    for setting in (dict(shift_heatmap=True), dict(flip_mode='offset')):
+        with pytest.raises(ValueError, match='without a shift; set flip_mode'):
+            head.predict(feats, [PoseDataSample()] * 3, dict(flip_test=True, **setting))
     own = MODELS.build(head_cfg(metainfo=table(K)))
     assert len(own.predict(feats, [PoseDataSample()] * 3, dict(flip_test=True))) == 3
 
