@@ -1,0 +1,176 @@
+import copy
+
+import cv2
+import numpy as np
+import pytest
+import torch
+from mmengine.config import Config
+
+from sapiens2_mm.apis import inference_pose, init_model
+
+pytest.importorskip('mmpose')
+
+BOXES = np.float32([[10, 5, 60, 80], [30, 10, 90, 95], [-5, 20, 40, 120]])
+
+
+@pytest.fixture(scope='module')
+def model(repo_dir):
+    cfg = Config.fromfile(
+        repo_dir / 'configs/pose/'
+        'sapiens2-tiny_udp-heatmap_1xb8-600_synthetic-humans-256x192.py'
+    )
+    cfg.model.backbone.arch = dict(
+        embed_dims=32, num_layers=2, num_heads=2, feedforward_channels=64
+    )
+    cfg.model.head.update(
+        in_channels=32, deconv_out_channels=(16, 16), conv_out_channels=(16,)
+    )
+    torch.manual_seed(0)
+    return init_model(cfg)
+
+
+@pytest.fixture(scope='module')
+def image():
+    rng = np.random.default_rng(0)
+    coarse = rng.integers(0, 256, (12, 10, 3), dtype=np.uint8)
+    return cv2.resize(coarse, (100, 120), interpolation=cv2.INTER_CUBIC)
+
+
+def keypoints_of(results):
+    return np.concatenate([result.pred_instances.keypoints for result in results])
+
+
+def assert_mostly_close(found, expected):
+    """Maps of random weights have equal peaks far apart: some points may jump."""
+    assert (np.abs(found - expected) < 0.1).mean() > 0.95
+
+
+def test_one_sample_per_box(model, image):
+    results = inference_pose(model, image, BOXES)
+    assert len(results) == 3
+    for box, result in zip(BOXES, results, strict=True):
+        pred = result.pred_instances
+        assert pred.keypoints.shape == (1, 308, 2)
+        assert pred.keypoint_scores.shape == (1, 308)
+        assert pred.keypoints.dtype == pred.keypoint_scores.dtype == np.float32
+        assert np.isfinite(pred.keypoints).all()
+        assert np.array_equal(pred.bboxes, box[None])
+
+
+def test_keypoints_are_in_image_pixels(model, image):
+    """Moving picture and box together moves the keypoints by as much."""
+    moved = np.zeros((150, 140, 3), np.uint8)
+    moved[20:140, 30:130] = image
+    padded = np.zeros_like(moved)
+    padded[:120, :100] = image
+    box = BOXES[:1]
+    there = keypoints_of(inference_pose(model, padded, box))
+    here = keypoints_of(inference_pose(model, moved, box + [30, 20, 30, 20]))
+    assert_mostly_close(here, there + [30, 20])
+
+
+@pytest.mark.parametrize('batch_size', [1, 2])
+def test_batch_size_changes_nothing(model, image, batch_size):
+    expected = keypoints_of(inference_pose(model, image, BOXES))
+    found = keypoints_of(inference_pose(model, image, BOXES, batch_size=batch_size))
+    assert_mostly_close(found, expected)
+
+
+def test_box_formats(model, image):
+    xywh = np.concatenate((BOXES[:, :2], BOXES[:, 2:] - BOXES[:, :2]), axis=1)
+    expected = keypoints_of(inference_pose(model, image, BOXES))
+    found = inference_pose(model, image, xywh.tolist(), bbox_format='xywh')
+    assert np.array_equal(keypoints_of(found), expected)
+    assert xywh[0].tolist() == [10, 5, 50, 75]  # the caller's array is untouched
+
+
+@pytest.mark.parametrize('empty', [[], np.zeros((0, 4))])
+def test_no_box_is_no_person(model, image, empty):
+    assert inference_pose(model, image, empty) == []
+
+
+@pytest.mark.parametrize(
+    'box, bbox_format, message',
+    [
+        ([50, 10, 20, 90], 'xyxy', r'box 1 = .* no positive width'),
+        ([50, 10, 20, -1], 'xywh', r'box 1 = .*\(xywh\) has no positive width'),
+        ([0.1, 0.1, 0.6, 0.9], 'xyxy', 'looks normalised'),
+        ([0.1, 0.1, 0.6, 0.9], 'xywh', 'looks normalised'),
+        ([np.nan, 10, 20, 90], 'xyxy', 'is not finite'),
+        ([10, 10, np.inf, 90], 'xywh', 'is not finite'),
+        ([10, 10, 20, 90], 'cxcywh', r'bbox_format must be "xyxy" or "xywh"'),
+    ],
+)
+def test_boxes_that_cannot_be_meant(model, image, box, bbox_format, message):
+    with pytest.raises(ValueError, match=message):
+        inference_pose(model, image, [[10, 10, 50, 90], box], bbox_format)
+
+
+def test_other_errors(model, image, tmp_path):
+    with pytest.raises(ValueError, match=r'shape \(N, 4\), got \(4,\)'):
+        inference_pose(model, image, BOXES[0])
+    with pytest.raises(ValueError, match='batch_size must be at least 1, got 0'):
+        inference_pose(model, image, BOXES, batch_size=0)
+    with pytest.raises(ValueError, match='uint8 or uint16, got float64'):
+        inference_pose(model, image / 255, BOXES)
+    with pytest.raises(FileNotFoundError, match='nothing'):
+        inference_pose(model, tmp_path / 'nothing.png', BOXES)
+    (tmp_path / 'text.jpg').write_text('no image')
+    with pytest.raises(ValueError, match=r'text\.jpg'):
+        inference_pose(model, tmp_path / 'text.jpg', BOXES)
+
+
+def test_image_kinds(model, image, tmp_path):
+    expected = keypoints_of(inference_pose(model, image, BOXES))
+    folder = tmp_path / '\u0442\u0435\u0441\u0442 \u00e9'
+    folder.mkdir()
+    path = folder / '\u4eba 1.png'
+    path.write_bytes(cv2.imencode('.png', image)[1].tobytes())
+    alpha = np.dstack((image, np.full(image.shape[:2], 7, np.uint8)))
+    deep = image.astype(np.uint16) * 257
+    for same in (path, str(path), alpha, deep):
+        assert np.array_equal(
+            keypoints_of(inference_pose(model, same, BOXES)), expected
+        )
+    grey = image[..., 1]
+    expected = keypoints_of(inference_pose(model, np.dstack([grey] * 3), BOXES))
+    for same in (grey, grey[..., None]):
+        assert np.array_equal(
+            keypoints_of(inference_pose(model, same, BOXES)), expected
+        )
+
+
+@pytest.mark.parametrize(
+    'step',
+    [
+        dict(type='mmpose.GenerateTarget', encoder=None),
+        dict(type='sapiens2_mm.Sapiens2RandomHalfBody'),
+        dict(type='mmpose.RandomFlip'),
+        dict(type='RandomApply', transforms=[]),
+    ],
+)
+def test_training_step_in_the_test_pipeline(model, image, monkeypatch, step):
+    cfg = Config(model.cfg.to_dict())
+    cfg.test_dataloader.dataset.pipeline.insert(2, step)
+    monkeypatch.setattr(model, 'cfg', cfg)
+    with pytest.raises(ValueError, match=f'the step {step["type"]} of .* remove it'):
+        inference_pose(model, image, BOXES)
+
+
+def test_training_pipeline_as_test_pipeline(model, image, monkeypatch):
+    cfg = Config(model.cfg.to_dict())
+    cfg.test_dataloader.dataset.pipeline = cfg.train_dataloader.dataset.pipeline
+    monkeypatch.setattr(model, 'cfg', cfg)
+    with pytest.raises(ValueError, match=r'mmpose\.RandomFlip .* remove it'):
+        inference_pose(model, image, BOXES)
+
+
+@pytest.mark.parametrize('dtype', [torch.bfloat16, torch.float16])
+def test_half_precision_gives_float32_arrays(model, image, dtype):
+    with torch.autocast('cpu', dtype=dtype):
+        autocast = inference_pose(model, image, BOXES)
+    half = copy.deepcopy(model).to(dtype)
+    for sample in autocast + inference_pose(half, image, BOXES):
+        assert sample.pred_instances.keypoints.dtype == np.float32
+        assert sample.pred_instances.keypoint_scores.dtype == np.float32
+        assert np.isfinite(sample.pred_instances.keypoints).all()
