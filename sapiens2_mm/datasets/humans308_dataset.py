@@ -128,7 +128,9 @@ class Humans308Dataset(BaseCocoStyleDataset):
         return osp.join(self.data_prefix['img'], image['file_name'])
 
     def _instance(self, person: PersonAnnotation, image: dict) -> dict:
-        size = image['width'], image['height']
+        visible = labelled_inside(person.keypoints, image['width'], image['height'])
+        if person.fault is not None:  # stays in bottom-up samples, trains nothing
+            visible = np.zeros_like(visible)
         return dict(
             img_id=person.image_id,
             img_path=self._img_path(image),
@@ -137,9 +139,7 @@ class Humans308Dataset(BaseCocoStyleDataset):
             bbox=person.bbox[None],
             bbox_score=np.ones(1, dtype=np.float32),
             keypoints=person.keypoints[None, :, :2],
-            keypoints_visible=labelled_inside(person.keypoints, *size)[None].astype(
-                np.float32
-            ),
+            keypoints_visible=visible[None].astype(np.float32),
             num_keypoints=person.num_labelled,
             area=np.float32(person.area),
             iscrowd=int(person.iscrowd),

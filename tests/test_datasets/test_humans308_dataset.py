@@ -238,3 +238,10 @@ def test_sample_interval_and_other_paths(mini_coco, table5, tmp_path):
     from sapiens2_mm.datasets.transforms import LoadImage
 
     assert LoadImage()(dataset.get_data_info(0))['img'].shape == (64, 48, 3)
+
+
+def test_bottom_up_samples(mini_coco, table5):
+    path = mini_coco({}, dict(image_id=0), dict(image_id=0, iscrowd=1))
+    dataset = build(path, table5, data_mode='bottomup')
+    assert len(dataset) == 1
+    assert dataset[0]['keypoints_visible'].sum(axis=1).tolist() == [5, 5, 0]
