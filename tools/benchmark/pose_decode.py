@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 import sapiens2_mm.registry  # noqa: F401  prepares the import of mmpose
 
 # isort: split
+import cv2
 import numpy as np
 import torch
 from mmpose.codecs import UDPHeatmap
@@ -70,6 +71,7 @@ def report(name: str, ours: float, mmpose: float) -> None:
 def main(argv: Sequence[str] | None = None) -> None:
     args = parse_args(argv)
     torch.set_num_threads(args.threads)
+    cv2.setNumThreads(args.threads)
     torch.manual_seed(0)
     batch, num_keypoints = args.batch, args.keypoints
     height, width = args.size

@@ -129,7 +129,7 @@ def decode_udp_heatmaps(
     clipped = (blurred.amin((-2, -1)) < _CLIP_MIN) | (scores > _CLIP_MAX)
     clipped &= scores > _CLIP_MIN  # below, everything is clipped: no step
     factor = torch.ones_like(scores)
-    factor[clipped] = scores[clipped] / _blurred_maximum(heatmaps[clipped], kernel)
+    factor[clipped] = scores[clipped] / _blurred_maximum(heatmaps, clipped, kernel)
     blurred = (blurred * factor[..., None, None]).clip(_CLIP_MIN, _CLIP_MAX)
 
     alive = (scores > 0).unsqueeze(-1)
@@ -204,12 +204,13 @@ def _blur_around(heatmaps: Tensor, locations: Tensor, kernel: Tensor) -> Tensor:
     return patch[b, k, row.unsqueeze(-1), column.unsqueeze(-2)]
 
 
-def _blurred_maximum(maps: Tensor, kernel: Tensor) -> Tensor:
-    """(N,) maximum of each zero-padded, blurred map of (N, H, W)."""
-    maxima = [maps.new_empty(0, dtype=torch.float32)]
+def _blurred_maximum(heatmaps: Tensor, chosen: Tensor, kernel: Tensor) -> Tensor:
+    """(N,) maximum of each zero-padded, blurred map that (B, K) ``chosen`` marks."""
+    maxima = [heatmaps.new_empty(0, dtype=torch.float32)]
     weights = kernel.tolist()
-    for chunk in maps.split(_BLUR_CHUNK):
-        blurred = _blur_axis(_blur_axis(chunk.float(), weights, -2), weights, -1)
+    for b, k in zip(*(i.split(_BLUR_CHUNK) for i in chosen.nonzero().T), strict=True):
+        maps = heatmaps[b, k].float()
+        blurred = _blur_axis(_blur_axis(maps, weights, -2), weights, -1)
         maxima.append(blurred.amax((-2, -1)))
     return torch.cat(maxima)
 
