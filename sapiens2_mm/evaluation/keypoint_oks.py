@@ -2,7 +2,6 @@
 
 import json
 import logging
-from collections import defaultdict
 from collections.abc import Hashable, Sequence
 from typing import Any
 
@@ -19,13 +18,12 @@ from sapiens2_mm.datasets.coco_keypoints import (
 )
 from sapiens2_mm.registry import METRICS
 
-from .oks import (
-    OksPerson,
-    coco_oks_stats,
-    instance_score,
-    keypoint_extent,
-    oks_nms,
+from .keypoint_results import (
+    PredictedPerson,
+    collect_persons,
+    suppress_lookalikes,
 )
+from .oks import OksPerson, coco_oks_stats, keypoint_extent
 
 
 @METRICS.register_module()
@@ -192,19 +190,24 @@ class KeypointOKSMetric(BaseMetric):
 
     def compute_metrics(self, results: list[dict]) -> dict[str, float]:
         """AP and AR from the collected persons of all processes."""
-        persons = self._suppress(self._unique(results))
+        sigmas = np.asarray(self.dataset_meta['sigmas'])
+        by_image = collect_persons(results, self.keypoint_score_thr)
+        if self.nms_thr is not None:
+            by_image = {
+                image: suppress_lookalikes(persons, sigmas, self.nms_thr)
+                for image, persons in by_image.items()
+            }
+        persons = [person for group in by_image.values() for person in group]
         if self.outfile_prefix is not None:
             self._write(persons)
         if self.format_only:
             return {}
         predictions = [
             OksPerson(
-                image=self._image_index[person['img_id']],
-                keypoints=np.concatenate(
-                    [person['keypoints'], person['keypoint_scores'][:, None]], axis=1
-                ),
-                area=float(keypoint_extent(person['keypoints'])),
-                score=person['score'],
+                image=self._image_index[person.image_id],
+                keypoints=np.column_stack([person.keypoints, person.keypoint_scores]),
+                area=float(keypoint_extent(person.keypoints)),
+                score=person.score,
             )
             for person in persons
         ]
@@ -219,7 +222,6 @@ class KeypointOKSMetric(BaseMetric):
             for person in self._truth.persons
         ]
         self._warn_missing(truth, predictions)
-        sigmas = self.dataset_meta['sigmas']
         metrics = coco_oks_stats(truth, predictions, sigmas)
         groups = self.dataset_meta.get('keypoint_groups', {})
         for name in groups if self.groups is None else self.groups:
@@ -229,70 +231,9 @@ class KeypointOKSMetric(BaseMetric):
         self._warn_undefined(metrics)
         return metrics
 
-    @staticmethod
-    def _unique(results: list[dict]) -> dict[Hashable, list[dict]]:
-        """Persons by image; of equal samples (padding) the first one counts."""
-        by_image: dict[Hashable, list[dict]] = defaultdict(list)
-        seen = set()
-        for number, result in enumerate(results):
-            sample_id = result['id']
-            if isinstance(sample_id, list):  # bottom-up: all persons of an image
-                sample_id = tuple(sample_id)
-            key = (result['img_id'], number if sample_id is None else sample_id)
-            if key in seen:
-                continue
-            seen.add(key)
-            for index, keypoints in enumerate(result['keypoints']):
-                box = None if result['boxes'] is None else result['boxes'][index]
-                by_image[result['img_id']].append(
-                    dict(
-                        img_id=result['img_id'],
-                        category_id=result['category_id'],
-                        keypoints=keypoints,
-                        keypoint_scores=result['keypoint_scores'][index],
-                        box_score=float(result['box_scores'][index]),
-                        box=box,
-                    )
-                )
-        return by_image
-
-    def _suppress(self, by_image: dict[Hashable, list[dict]]) -> list[dict]:
-        kept = []
-        for persons in by_image.values():
-            for person in persons:
-                person['score'] = instance_score(
-                    person['keypoint_scores'],
-                    person['box_score'],
-                    self.keypoint_score_thr,
-                )
-            if self.nms_thr is not None:
-                keypoints = np.stack([person['keypoints'] for person in persons])
-                order = oks_nms(
-                    keypoints,
-                    np.array([person['score'] for person in persons]),
-                    keypoint_extent(keypoints),
-                    np.asarray(self.dataset_meta['sigmas']),
-                    self.nms_thr,
-                )
-                persons = [persons[index] for index in order]
-            kept.extend(persons)
-        return kept
-
-    def _write(self, persons: list[dict]) -> None:
-        entries = []
-        for person in persons:
-            points = [*person['keypoints'].T, person['keypoint_scores']]
-            entry = dict(
-                image_id=person['img_id'],
-                category_id=person['category_id'],
-                keypoints=np.stack(points, axis=1).reshape(-1).tolist(),
-                score=person['score'],
-            )
-            if person['box'] is not None:
-                x1, y1, x2, y2 = map(float, person['box'])
-                entry['bbox'] = [x1, y1, x2 - x1, y2 - y1]
-            entries.append(entry)
+    def _write(self, persons: list[PredictedPerson]) -> None:
         path = f'{self.outfile_prefix}.keypoints.json'
+        entries = [person.to_coco() for person in persons]
         text = json.dumps(entries, ensure_ascii=False, allow_nan=False)
         mmengine.fileio.put_text(text, path)
         print_log(f'KeypointOKSMetric: wrote {path}', logger='current')
