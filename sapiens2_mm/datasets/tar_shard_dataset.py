@@ -1,5 +1,6 @@
 """A stream of images from WebDataset tar shards."""
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -92,6 +93,16 @@ class TarShardDataset(IterableDataset):
         self.positions = [tuple(position) for position in positions]
         self.first_worker = num_batches % len(self.positions)
 
+    def __len__(self) -> int:
+        """A number beyond any run: the stream has no end, but mmengine asks.
+
+        Raises:
+            TypeError: if the stream ends; its length is not known before.
+        """
+        if not self.repeat:
+            raise TypeError('TarShardDataset: the length of a pass is not known')
+        return sys.maxsize
+
     def __iter__(self) -> Iterator[dict]:
         worker = get_worker_info()
         num_workers = worker.num_workers if worker else 1
@@ -115,7 +126,7 @@ class TarShardDataset(IterableDataset):
                 'workers); use fewer workers or smaller shards'
             )
         start = self.positions[reader] if self.positions else (0, 0, 0)
-        skipped: list[str] = []
+        skipped: list[tuple[str, str]] = []
         for number_of_pass, block, shards in self._schedule(number, num_readers, start):
             seed = [self.seed, number, number_of_pass, block]
             for count, sample in enumerate(self._mix(shards, seed, skipped), 1):
@@ -124,7 +135,7 @@ class TarShardDataset(IterableDataset):
                 try:
                     results = self._decode(sample)
                 except UnusableImageError as err:
-                    skipped.append(str(err))
+                    skipped.append((err.name, err.reason))
                     check_skips(skipped, self.max_skips, type(self).__name__)
                     continue
                 results['rng'] = np.random.default_rng([*seed, count])
@@ -152,7 +163,7 @@ class TarShardDataset(IterableDataset):
             number_of_pass, first_block = number_of_pass + 1, 0
 
     def _mix(
-        self, shards: np.ndarray, seed: list[int], problems: list[str]
+        self, shards: np.ndarray, seed: list[int], problems: list[tuple[str, str]]
     ) -> Iterator[dict]:
         """Encoded samples of some shards in random order.
 
@@ -162,7 +173,7 @@ class TarShardDataset(IterableDataset):
         rng = np.random.default_rng(seed)
 
         def note(error: Exception) -> bool:
-            problems.append(f'{self.shards[shard]}: {error!r}')
+            problems.append((self.shards[shard], repr(error)))
             return False
 
         streams, filled = [], set()
@@ -176,7 +187,7 @@ class TarShardDataset(IterableDataset):
             if sample is None:
                 del streams[place]
                 if shard not in filled:
-                    problems.append(f'{self.shards[shard]}: no sample')
+                    problems.append((self.shards[shard], 'no sample'))
                 continue
             filled.add(shard)
             if len(buffer) < self.shuffle_buffer:
@@ -192,7 +203,7 @@ class TarShardDataset(IterableDataset):
         name = f'{sample["__url__"]}: {sample["__key__"]}'
         key = next((key for key in IMAGE_KEYS if key in sample), None)
         if key is None:
-            raise UnusableImageError(f'{name}: no image among {sorted(sample)}')
+            raise UnusableImageError(name, f'no image among {sorted(sample)}')
         name = f'{name}.{key}'
         image = read_usable(
             lambda: decode_image(sample[key], name), name, self.min_short_side

@@ -23,7 +23,7 @@ class UnlabeledImageDataset(CustomDataset):
 
     The dataset reads the image itself: its pipeline starts with ``img`` (H, W, 3)
     uint8 BGR, ``img_path``, the numpy generator ``rng`` and ``skipped``, the list of
-    messages about images that could not be used in the place of which this one came.
+    (name, reason) of images that could not be used and that this one replaces.
     It takes an index, or the pair (index, draw) of ``DrawSampler``; a draw gives the
     same ``rng``, and therefore the same views, whenever it is asked for.
 
@@ -75,7 +75,7 @@ class UnlabeledImageDataset(CustomDataset):
             rng = np.random.default_rng([self.seed, draw])
         else:
             rng = np.random.default_rng(np.random.randint(2**31))
-        skipped: list[str] = []
+        skipped: list[tuple[str, str]] = []
         while True:
             results = self.get_data_info(index)
             path = results['img_path']
@@ -85,7 +85,7 @@ class UnlabeledImageDataset(CustomDataset):
                 )
                 break
             except UnusableImageError as err:
-                skipped.append(str(err))
+                skipped.append((err.name, err.reason))
                 check_skips(skipped, self.max_skips, type(self).__name__)
                 index = int(rng.integers(len(self)))
         return self.pipeline({**results, 'rng': rng, 'skipped': skipped})

@@ -7,7 +7,22 @@ from PIL.Image import DecompressionBombError
 
 
 class UnusableImageError(Exception):
-    """An image that a pretraining run leaves out; the message names it and why."""
+    """An image that a pretraining run leaves out.
+
+    Args:
+        name: of the image.
+        reason: why.
+    """
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(describe(name, reason))
+        self.name = name
+        self.reason = reason
+
+
+def describe(name: str, reason: str) -> str:
+    """One line that names an image once; many reasons do so themselves."""
+    return reason if name in reason else f'{name}: {reason}'
 
 
 def read_usable(
@@ -26,15 +41,15 @@ def read_usable(
     try:
         image = read()
     except (OSError, ValueError, DecompressionBombError) as err:
-        raise UnusableImageError(f'{name}: {err}') from err
+        raise UnusableImageError(name, str(err)) from err
     if min(image.shape[:2]) < min_short_side:
         raise UnusableImageError(
-            f'{name}: shorter side {min(image.shape[:2])} is below {min_short_side}'
+            name, f'shorter side {min(image.shape[:2])} is below {min_short_side}'
         )
     return image
 
 
-def check_skips(skipped: list[str], max_skips: int, owner: str) -> None:
+def check_skips(skipped: list[tuple[str, str]], max_skips: int, owner: str) -> None:
     """Give up when too many images in a row are unusable.
 
     Raises:
@@ -43,5 +58,5 @@ def check_skips(skipped: list[str], max_skips: int, owner: str) -> None:
     if len(skipped) > max_skips:
         raise RuntimeError(
             f'{owner}: {len(skipped)} images in a row cannot be used, the last is '
-            f'{skipped[-1]}; check the data and min_short_side'
+            f'{describe(*skipped[-1])}; check the data and min_short_side'
         )

@@ -5,6 +5,7 @@ from .backbones import *  # noqa: F403
 from .estimators import *  # noqa: F403
 from .heads import *  # noqa: F403
 from .losses import *  # noqa: F403
+from .necks import *  # noqa: F403
 from .selfsup import *  # noqa: F403
 
 # class -> (module, host)

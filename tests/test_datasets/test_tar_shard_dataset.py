@@ -124,8 +124,8 @@ def test_unusable_images_and_shards_are_named(folder, tmp_path):
             info.size = len(content)
             tar.addfile(info, io.BytesIO(content))
     samples = list(islice(make(str(tmp_path)), 40))
-    messages = {message for sample in samples for message in sample['skipped']}
-    text = '\n'.join(sorted(messages))
+    skipped = {item for sample in samples for item in sample['skipped']}
+    text = '\n'.join(f'{name}: {reason}' for name, reason in sorted(skipped))
     assert 's-01.tar: ReadError' in text
     assert 's-02.tar' in text
     assert 's-03.tar: x.jpg: cannot read image' in text
@@ -156,6 +156,12 @@ def test_another_number_of_workers_cannot_continue(folder):
     dataset.seek([(0, 0, 1)] * 2, 2)
     with pytest.raises(ValueError, match='had 2 loader workers, this one has 1'):
         iter(dataset)
+
+
+def test_length_is_endless_or_unknown(folder):
+    assert len(make(str(folder))) > 10**12
+    with pytest.raises(TypeError, match='length of a pass is not known'):
+        len(make(str(folder), repeat=False))
 
 
 def test_no_shards(tmp_path):

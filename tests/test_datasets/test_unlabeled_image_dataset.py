@@ -65,15 +65,16 @@ def test_unusable_images_are_replaced_and_named(folder):
     write(folder / 'small.png', size=(40, 20))
     (folder / 'deep' / 'er' / 'c.webp').unlink()
     dataset = UnlabeledImageDataset(str(folder), pipeline=[], min_short_side=30)
-    messages: set[str] = set()
+    skipped: dict[str, str] = {}
     for index in range(len(dataset)):
         for draw in range(20):
             sample = dataset[index, draw]
             assert Path(sample['img_path']).name == '人 1.png'
-            messages.update(sample['skipped'])
-    names = {Path(message.split(': ')[0]).name for message in messages}
+            skipped.update(sample['skipped'])
+    names = {Path(name).name for name in skipped}
     assert names == {'a.jpg', 'b.jpg', 'small.png'}
-    assert any('shorter side 20 is below 30' in message for message in messages)
+    assert skipped[str(folder / 'small.png')] == 'shorter side 20 is below 30'
+    assert 'cannot read image' in skipped[str(folder / 'a.jpg')]
 
 
 def test_short_side_limit_is_inclusive(folder):

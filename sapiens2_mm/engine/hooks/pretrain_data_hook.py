@@ -7,6 +7,7 @@ from mmengine import dist
 from mmengine.hooks import Hook
 from mmengine.runner import Runner
 
+from sapiens2_mm.datasets.usable_image import describe
 from sapiens2_mm.registry import HOOKS
 
 _KEY = 'data_positions'
@@ -28,7 +29,7 @@ class PretrainDataHook(Hook):
     priority = 'NORMAL'  # before the checkpoint is written
 
     def __init__(self) -> None:
-        self.messages: dict[str, None] = {}  # an ordered set
+        self.reasons: dict[str, str] = {}  # by name of the image
         self.positions: list[tuple[int, int, int]] = []  # of this process's readers
         self.of_all: list[torch.Tensor] = []  # the same, of all processes
 
@@ -46,7 +47,8 @@ class PretrainDataHook(Hook):
     ) -> None:
         samples = data_batch['data_samples']
         for sample in samples:
-            self.messages.update(dict.fromkeys(sample.get('skipped', ())))
+            for name, reason in sample.get('skipped', ()):
+                self.reasons.setdefault(name, reason)
         if self.positions:
             reader, *position = samples[-1].position
             self.positions[reader] = tuple(position)
@@ -77,10 +79,12 @@ class PretrainDataHook(Hook):
         runner.train_dataloader.dataset.seek(self.positions, checkpoint['meta']['iter'])
 
     def after_train(self, runner: Runner) -> None:
-        lists = dist.all_gather_object(list(self.messages))
-        messages = sorted({message for part in lists for message in part})
-        if not messages or dist.get_rank() > 0:
+        reasons: dict[str, str] = {}
+        for part in dist.all_gather_object(self.reasons):
+            reasons |= part
+        if not reasons or dist.get_rank() > 0:
             return
+        messages = [describe(*item) for item in sorted(reasons.items())]
         path = Path(runner.log_dir) / 'unusable_images.txt'
         path.write_text('\n'.join(messages) + '\n', encoding='utf-8')
         shown = '\n  '.join(messages[:_NUM_SHOWN])

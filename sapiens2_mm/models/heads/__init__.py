@@ -5,5 +5,15 @@ from .depth_head import DepthHead
 from .matting_head import MattingHead
 from .normal_head import NormalHead
 from .pointmap_head import PointmapHead
+from .probe_heads import ProbeAlbedoHead, ProbeNormalHead, ProbePointmapHead
 
-__all__ = ['AlbedoHead', 'DepthHead', 'MattingHead', 'NormalHead', 'PointmapHead']
+__all__ = [
+    'AlbedoHead',
+    'DepthHead',
+    'MattingHead',
+    'NormalHead',
+    'PointmapHead',
+    'ProbeAlbedoHead',
+    'ProbeNormalHead',
+    'ProbePointmapHead',
+]

@@ -208,7 +208,7 @@ class Sapiens2Pretrain(BaseSelfSupervisor):
         tokens_l, rope_l, _ = self.backbone.embed(locals_)
         if tokens.shape[1] == tokens_l.shape[1]:
             rope = tuple(
-                torch.cat((table, table_l.expand(len(tokens_l), -1, -1, -1)))
+                torch.cat((table, table_l.expand(len(tokens_l), *table.shape[1:])))
                 for table, table_l in zip(rope, rope_l, strict=True)
             )
             tokens = torch.cat((tokens, tokens_l))

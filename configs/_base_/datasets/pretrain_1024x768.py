@@ -1,0 +1,34 @@
+# Two global and four local views of the images of a folder, at any depth.
+train_pipeline = [
+    dict(
+        type='sapiens2_mm.MultiViewCrop',
+        views=[
+            dict(num_views=2, size=(1024, 768), area=(0.5, 1.0)),
+            dict(
+                num_views=4,
+                size=(512, 384),
+                area=(0.2, 0.7),
+                jitter_prob=0.8,
+                grayscale_prob=0.2,
+                blur_prob=0.5,
+                solarize_prob=0.2,
+            ),
+        ],
+    ),
+    dict(type='mmpretrain.PackInputs', meta_keys=('img_path', 'skipped', 'position')),
+]
+train_dataloader = dict(
+    batch_size=32,
+    num_workers=8,
+    persistent_workers=True,
+    pin_memory=True,
+    drop_last=True,
+    sampler=dict(type='sapiens2_mm.DrawSampler', shuffle=True),
+    collate_fn=dict(type='default_collate'),
+    dataset=dict(
+        type='sapiens2_mm.UnlabeledImageDataset',
+        data_root='data/pretrain',
+        min_short_side=384,
+        pipeline=train_pipeline,
+    ),
+)

@@ -1,0 +1,33 @@
+# Two global and four local views of small images: as many tokens in a local view as
+# are visible in a masked global one, 48.
+train_pipeline = [
+    dict(
+        type='sapiens2_mm.MultiViewCrop',
+        views=[
+            dict(num_views=2, size=(256, 192), area=(0.5, 1.0)),
+            dict(
+                num_views=4,
+                size=(128, 96),
+                area=(0.2, 0.7),
+                jitter_prob=0.8,
+                grayscale_prob=0.2,
+                blur_prob=0.5,
+                solarize_prob=0.2,
+            ),
+        ],
+    ),
+    dict(type='mmpretrain.PackInputs', meta_keys=('img_path', 'skipped', 'position')),
+]
+train_dataloader = dict(
+    batch_size=16,
+    num_workers=1,
+    persistent_workers=True,
+    drop_last=True,
+    sampler=dict(type='sapiens2_mm.DrawSampler', shuffle=True),
+    collate_fn=dict(type='default_collate'),
+    dataset=dict(
+        type='sapiens2_mm.UnlabeledImageDataset',
+        data_root='data/synthetic_humans_256x192/rgb',
+        pipeline=train_pipeline,
+    ),
+)

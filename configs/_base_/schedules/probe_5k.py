@@ -1,0 +1,12 @@
+# AdamW at a constant decay of the rate, for a light decoder on a frozen encoder.
+train_cfg = dict(by_epoch=False, max_iters=5000, val_interval=5000)
+val_cfg = dict()
+test_cfg = dict()
+optim_wrapper = dict(
+    type='OptimWrapper',
+    optimizer=dict(type='AdamW', lr=1e-3, betas=(0.9, 0.999), weight_decay=0.05),
+    clip_grad=None,
+)
+param_scheduler = [
+    dict(type='CosineAnnealingLR', eta_min=0.0, by_epoch=False, begin=0, end=5000)
+]

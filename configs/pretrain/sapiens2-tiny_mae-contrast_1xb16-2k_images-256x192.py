@@ -1,0 +1,47 @@
+# Small enough for a CPU; for trying the tools, not for use.
+_base_ = [
+    '../_base_/default_runtime.py',
+    '../_base_/models/sapiens2_pretrain.py',
+    '../_base_/datasets/pretrain_256x192.py',
+    '../_base_/schedules/pretrain_500k.py',
+]
+default_scope = 'sapiens2_mm'
+data_root = 'data/synthetic_humans_256x192/rgb'
+model = dict(
+    backbone=dict(
+        arch=dict(
+            _delete_=True,
+            embed_dims=192,
+            num_layers=6,
+            num_heads=6,
+            feedforward_channels=512,
+        ),
+        img_size=(256, 192),
+    ),
+    neck=dict(embed_dims=64, num_layers=2, num_heads=4),
+    head=dict(hidden_dims=256, bottleneck_dims=64, num_prototypes=1024),
+)
+train_dataloader = dict(dataset=dict(data_root=data_root))
+train_cfg = dict(max_iters=2000)
+optim_wrapper = dict(
+    _delete_=True,
+    type='OptimWrapper',
+    optimizer=dict(type='AdamW', lr=1e-3, betas=(0.9, 0.95), weight_decay=0.05),
+    constructor='sapiens2_mm.LayerDecayOptimWrapperConstructor',
+    paramwise_cfg=dict(
+        layer_decay_rate=1.0,
+        no_decay_keys=('cls_token', 'storage_tokens', 'mask_token'),
+    ),
+    clip_grad=dict(max_norm=5.0, norm_type=2),
+)
+param_scheduler = [
+    dict(type='LinearLR', start_factor=1e-3, by_epoch=False, begin=0, end=200),
+    dict(type='CosineAnnealingLR', eta_min=1e-7, by_epoch=False, begin=200, end=2000),
+]
+custom_hooks = [
+    dict(type='sapiens2_mm.TeacherUpdateHook'),
+    dict(type='sapiens2_mm.PretrainDataHook'),
+    dict(type='sapiens2_mm.ReconstructionHook', interval=500),
+    dict(type='sapiens2_mm.ExportBackboneHook'),
+]
+default_hooks = dict(logger=dict(interval=20), checkpoint=dict(interval=500))

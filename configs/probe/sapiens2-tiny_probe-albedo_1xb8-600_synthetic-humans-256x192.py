@@ -1,0 +1,65 @@
+_base_ = [
+    '../_base_/default_runtime.py',
+    '../_base_/models/sapiens2_albedo.py',
+    '../_base_/datasets/synthetic_humans_albedo_1024x768.py',
+    '../_base_/schedules/probe_5k.py',
+]
+default_scope = 'sapiens2_mm'
+data_root = 'data/synthetic_humans_256x192'
+model = dict(
+    backbone=dict(
+        arch=dict(
+            _delete_=True,
+            embed_dims=192,
+            num_layers=6,
+            num_heads=6,
+            feedforward_channels=512,
+        ),
+        img_size=(256, 192),
+        rope_dtype='fp32',
+        frozen_stages=6,
+        with_cp=False,
+    ),
+    neck=dict(type='sapiens2_mm.ProbeNeck', in_channels=192),
+    decode_head=dict(
+        _delete_=True,
+        type='sapiens2_mm.ProbeAlbedoHead',
+        in_channels=256,
+        loss_decode=[
+            dict(type='sapiens2_mm.MaskedL1Loss', loss_weight=2.0),
+            dict(type='sapiens2_mm.MaskedGradientLoss', axes='mean', loss_weight=2.0),
+            dict(type='sapiens2_mm.ChromaticityLoss', loss_weight=1.0),
+        ],
+    ),
+)
+train_pipeline = [
+    dict(type='sapiens2_mm.LoadImage'),
+    dict(type='sapiens2_mm.LoadDenseAnnotations', fields=['albedo']),
+    dict(type='sapiens2_mm.DenseRandomFlip', prob=0.5),
+    dict(type='sapiens2_mm.Letterbox', size=(256, 192)),
+    dict(type='sapiens2_mm.PackDenseInputs'),
+]
+test_pipeline = [
+    dict(type='sapiens2_mm.LoadImage'),
+    dict(type='sapiens2_mm.LoadDenseAnnotations', fields=['albedo']),
+    dict(
+        type='sapiens2_mm.Letterbox', size=(256, 192), rounding='floor', with_maps=False
+    ),
+    dict(type='sapiens2_mm.PackDenseInputs'),
+]
+train_dataloader = dict(
+    batch_size=8,
+    num_workers=1,
+    dataset=dict(data_root=data_root, pipeline=train_pipeline),
+)
+val_dataloader = dict(
+    batch_size=8,
+    num_workers=1,
+    dataset=dict(data_root=data_root, pipeline=test_pipeline),
+)
+test_dataloader = val_dataloader
+train_cfg = dict(max_iters=600, val_interval=600)
+param_scheduler = [
+    dict(type='CosineAnnealingLR', eta_min=0.0, by_epoch=False, begin=0, end=600)
+]
+default_hooks = dict(logger=dict(interval=20))

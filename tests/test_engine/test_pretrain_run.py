@@ -1,0 +1,281 @@
+"""Whole pretraining runs at tiny size: resume, accumulation, processes, data faults."""
+
+import copy
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import cv2
+import pytest
+import torch
+from mmengine.config import Config
+from mmengine.runner import Runner
+from safetensors.torch import load_file
+
+pytest.importorskip('mmpretrain')
+
+from sapiens2_mm.registry import MODELS
+
+ARCH = dict(embed_dims=32, num_layers=2, num_heads=2, feedforward_channels=64)
+PIPELINE = [
+    dict(
+        type='sapiens2_mm.MultiViewCrop',
+        views=[
+            dict(num_views=2, size=(128, 96), area=(0.5, 1.0)),
+            dict(num_views=4, size=(64, 48), area=(0.2, 0.7), jitter_prob=0.8),
+        ],
+    ),
+    dict(type='mmpretrain.PackInputs', meta_keys=('img_path', 'skipped', 'position')),
+]
+
+
+@pytest.fixture
+def make_config(repo_dir: Path, data_dir: Path, tmp_path: Path):
+    def make(name: str, max_iters: int = 6, **dataset) -> Config:
+        config = 'sapiens2-tiny_mae-contrast_1xb16-2k_images-256x192.py'
+        cfg = Config.fromfile(repo_dir / 'configs' / 'pretrain' / config)
+        cfg.model.backbone.arch = ARCH
+        cfg.model.backbone.img_size = (128, 96)
+        cfg.model.neck.update(embed_dims=32, num_layers=1)
+        cfg.model.head.update(hidden_dims=32, bottleneck_dims=16, num_prototypes=24)
+        cfg.work_dir = str(tmp_path / name)
+        cfg.experiment_name = name
+        cfg.train_dataloader.update(
+            batch_size=2, num_workers=0, persistent_workers=False
+        )
+        cfg.train_dataloader.dataset.update(
+            data_root=str(data_dir / 'synthetic_humans' / 'rgb'), pipeline=PIPELINE
+        )
+        cfg.train_dataloader.dataset.update(dataset)
+        cfg.train_cfg.max_iters = max_iters
+        cfg.param_scheduler = [
+            dict(type='LinearLR', start_factor=0.1, by_epoch=False, begin=0, end=5)
+        ]
+        cfg.default_hooks.checkpoint.interval = 3
+        cfg.custom_hooks[2].interval = 3
+        return cfg
+
+    return make
+
+
+def train(cfg: Config) -> Runner:
+    runner = Runner.from_cfg(copy.deepcopy(cfg))
+    runner.train()
+    return runner
+
+
+def history(runner: Runner, name: str = 'train/loss') -> list[float]:
+    return list(runner.message_hub.get_scalar(name).data[0])
+
+
+def assert_same_state(first: Runner, second: Runner, **tolerance: float) -> None:
+    ours, theirs = first.model.state_dict(), second.model.state_dict()
+    assert list(ours) == list(theirs)
+    for name, value in ours.items():
+        torch.testing.assert_close(theirs[name], value, **tolerance)
+
+
+def resumed(cfg: Config, source: Config) -> Runner:
+    cfg.resume = True
+    cfg.load_from = str(Path(source.work_dir) / 'iter_3.pth')
+    return train(cfg)
+
+
+@pytest.mark.parametrize('num_workers', [0, 2])
+def test_resume_is_a_continuation(make_config, num_workers):
+    straight = make_config(f'straight{num_workers}')
+    second = make_config(f'second{num_workers}')
+    for cfg in (straight, second):
+        cfg.train_dataloader.num_workers = num_workers
+        # uses global random numbers of the training process
+        cfg.model.backbone.update(drop_path_rate=0.2, rope_shift=0.1)
+    first, again = train(straight), resumed(second, straight)
+    assert_same_state(first, again, rtol=0, atol=0)
+    assert history(first)[3:] == history(again)[-3:]
+    assert history(first, 'train/lr')[3:] == history(again, 'train/lr')[-3:]
+    assert int(again.model.iteration) == 6 and int(again.model.num_samples) == 12
+
+
+def test_resume_of_tar_shards(make_config, data_dir, tmp_path):
+    webdataset = pytest.importorskip('webdataset')
+    (tmp_path / 'shards').mkdir()
+    files = sorted((data_dir / 'synthetic_humans' / 'rgb').glob('*.jpg'))
+    for number, path in enumerate(files):
+        name = str(tmp_path / 'shards' / f'{number}.tar')
+        with webdataset.TarWriter(name) as writer:
+            writer.write({'__key__': path.stem, 'jpg': path.read_bytes()})
+    cfgs = []
+    for name in ('straight', 'second'):
+        cfg = make_config(name)
+        cfg.train_dataloader.num_workers = 2
+        cfg.train_dataloader.sampler = None
+        cfg.train_dataloader.dataset = dict(
+            type='sapiens2_mm.TarShardDataset',
+            shards=str(tmp_path / 'shards'),
+            shuffle_buffer=2,
+            shards_per_block=2,
+            pipeline=PIPELINE,
+        )
+        cfgs.append(cfg)
+    first, again = train(cfgs[0]), resumed(cfgs[1], cfgs[0])
+    assert_same_state(first, again, rtol=0, atol=0)
+
+
+def test_resume_does_not_read_old_images(make_config, monkeypatch):
+    straight = make_config('straight')
+    train(straight)
+    reads = []
+    from sapiens2_mm.datasets import unlabeled_image_dataset as module
+
+    read = module.read_image
+    monkeypatch.setattr(module, 'read_image', lambda p: reads.append(p) or read(p))
+    resumed(make_config('second'), straight)
+    assert len(reads) == 6  # 3 iterations of 2
+
+
+def test_other_data_cannot_seek(make_config):
+    straight = make_config('straight')
+    train(straight)
+    cfg = make_config('second')
+    cfg.train_dataloader.sampler = dict(type='InfiniteSampler')
+    with pytest.raises(TypeError, match=r'cannot continue the data of Unlabeled.*Draw'):
+        resumed(cfg, straight)
+
+
+def test_accumulation_equals_a_larger_batch(make_config):
+    """All losses but KoLeo are plain means; the schedule counts iterations."""
+    runs = []
+    for batch_size, accumulate in ((2, 1), (1, 2)):
+        cfg = make_config(f'by{accumulate}', max_iters=3 * accumulate)
+        cfg.model.koleo_loss = None
+        cfg.train_dataloader.batch_size = batch_size
+        cfg.optim_wrapper.optimizer = dict(type='SGD', lr=0.1)
+        cfg.optim_wrapper.accumulative_counts = accumulate
+        cfg.optim_wrapper.clip_grad = None
+        cfg.param_scheduler = []
+        runs.append(train(cfg))
+    assert [int(run.model.iteration) for run in runs] == [3, 3]
+    assert_same_state(*runs, rtol=0, atol=1e-5)
+
+
+def test_end_of_a_run(make_config, data_dir, tmp_path):
+    """Bad files are named, encoders written, pictures drawn; nothing is fatal."""
+    folder = tmp_path / 'тест é'
+    shutil.copytree(data_dir / 'synthetic_humans' / 'rgb', folder)
+    half = (folder / '000001.jpg').read_bytes()
+    (folder / '000001.jpg').write_bytes(half[: len(half) // 2])
+    (folder / '000002.jpg').write_text('text')
+    cfg = make_config('run', max_iters=6, data_root=str(folder))
+    runner = train(cfg)
+    report = (Path(runner.log_dir) / 'unusable_images.txt').read_text('utf-8')
+    lines = report.splitlines()
+    assert len(lines) == 2
+    assert '000001.jpg: image file is truncated' in lines[0]
+    assert '000002.jpg: cannot identify' in lines[1]
+    log = Path(runner.log_dir, f'{runner.timestamp}.log').read_text('utf-8')
+    assert '2 images could not be used' in log and '000002.jpg' in log
+
+    for which, source in (
+        ('student', runner.model.backbone),
+        ('teacher', runner.model.teacher.backbone),
+    ):
+        path = Path(cfg.work_dir) / f'backbone_{which}.safetensors'
+        plain = MODELS.build(
+            dict(
+                type='sapiens2_mm.Sapiens2',
+                arch=ARCH,
+                rope_dtype='fp32',
+                init_cfg=dict(type='Pretrained', checkpoint=str(path)),
+            )
+        )
+        plain.init_weights()
+        assert torch.equal(plain.cls_token, source.cls_token)
+        assert set(load_file(path)) == set(plain.state_dict())
+
+    pictures = sorted(Path(runner.log_dir).rglob('reconstruction_*.png'))
+    assert [picture.stem for picture in pictures] == [
+        'reconstruction_3', 'reconstruction_6',
+    ]  # fmt: skip
+    assert cv2.imread(str(pictures[0])).shape == (2 * 128, 5 * 96, 3)
+    for name in ('loss_mae', 'loss_contrast', 'loss_koleo', 'teacher_entropy',
+                 'teacher_kl_uniform', 'cls_std', 'grad_norm'):  # fmt: skip
+        assert len(history(runner, f'train/{name}')) == 6
+
+
+def test_only_bad_images_end_the_run(make_config, tmp_path):
+    (tmp_path / 'x').mkdir()
+    (tmp_path / 'x' / 'a.jpg').write_text('text')
+    cfg = make_config('run', data_root=str(tmp_path / 'x'), max_skips=3)
+    with pytest.raises(RuntimeError, match=r'4 images in a row cannot.*/a\.jpg'):
+        train(cfg)
+
+
+def test_parameter_groups(make_config):
+    runner = Runner.from_cfg(make_config('run'))
+    wrapper = runner.build_optim_wrapper(runner.optim_wrapper)
+    groups = wrapper.optimizer.param_groups
+    names = [name for group in groups for name in group['param_names']]
+    trainable = [n for n, p in runner.model.named_parameters() if p.requires_grad]
+    assert sorted(names) == sorted(trainable)  # each in exactly one group
+    decayed = {n for g in groups if g['weight_decay'] > 0 for n in g['param_names']}
+    plain = set(names) - decayed
+    assert 'head.prototypes.weight' in decayed
+    assert 'backbone.patch_embed.projection.weight' in decayed
+    assert {'backbone.cls_token', 'backbone.storage_tokens', 'neck.mask_token'} <= plain
+    for name in decayed:
+        assert not any(key in name for key in ('bias', 'norm', 'gamma', 'ln', 'token'))
+
+
+TWO_PROCESSES = """
+import sys
+import torch
+from mmengine.config import Config
+from mmengine.runner import Runner
+from sapiens2_mm.models.selfsup import BlockPatchMask, TokenMask
+
+draw = BlockPatchMask.__call__
+
+def one_mask_for_all(
+    self, num_views, batch_size, grid, first_sample=0, device='cpu'
+):
+    self.stream = 0  # else each process has its own masks
+    mask = draw(self, 1, 1, grid).mask
+    return TokenMask.from_bool(mask.expand(num_views * batch_size, -1))
+
+BlockPatchMask.__call__ = one_mask_for_all
+cfg = Config.fromfile(sys.argv[1])
+if cfg.get('launcher') == 'pytorch':
+    torch.distributed.init_process_group('gloo')
+Runner.from_cfg(cfg).train()
+"""
+
+
+@pytest.mark.slow
+def test_two_processes_equal_one(make_config, tmp_path):
+    """Gradients, centre and KoLeo of 2 x 2 samples are those of 1 x 4."""
+    script = tmp_path / 'run.py'
+    script.write_text(TWO_PROCESSES)
+    states = []
+    for processes in (1, 2):
+        cfg = make_config(f'on{processes}', max_iters=3)
+        cfg.train_dataloader.batch_size = 4 // processes
+        cfg.optim_wrapper.optimizer = dict(type='SGD', lr=0.1)
+        cfg.custom_hooks[0].gather_koleo = True
+        command = [sys.executable, str(script)]
+        if processes == 2:
+            cfg.launcher = 'pytorch'
+            cfg.model_wrapper_cfg = dict(type='MMDistributedDataParallel')
+            run = ['-m', 'torch.distributed.run', '--standalone', '--nproc_per_node=2']
+            command = [sys.executable, *run, str(script)]
+        path = tmp_path / f'on{processes}.py'
+        cfg.dump(path)
+        command.append(str(path))
+        done = subprocess.run(command, capture_output=True, text=True, timeout=240)
+        assert done.returncode == 0, done.stderr[-3000:]
+        file = Path(cfg.work_dir) / 'iter_3.pth'
+        states.append(torch.load(file, weights_only=False)['state_dict'])
+    for name, value in states[0].items():
+        if name != 'num_samples':  # of one process
+            torch.testing.assert_close(states[1][name], value, rtol=0, atol=1e-5)
+    assert float(states[0]['centring.centre'].abs().max()) > 0
