@@ -1,6 +1,7 @@
 """Mean squared error of keypoint heatmaps, plain and with hard keypoint mining."""
 
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from sapiens2_mm.registry import MODELS
 
@@ -61,7 +62,7 @@ def _error_per_keypoint(pred: Tensor, target: Tensor, weights: Tensor | None) ->
             f'weights must be (B, K) = {tuple(pred.shape[:2])}, '
             f'got {tuple(weights.shape)}'
         )
-    error = (pred - target.float()).square().mean((2, 3))
+    error = F.mse_loss(pred.float(), target.float(), reduction='none').mean((2, 3))
     return error if weights is None else error * weights
 
 
