@@ -10,9 +10,9 @@ def check_keypoint_table(metainfo: dict[str, Any]) -> None:
         metainfo: raw table; ``skeleton_info`` and ``joint_weights`` may be missing.
 
     Raises:
-        ValueError: if a part is missing, the lengths differ, a sigma is not
-            positive, a mirror partner or link end is unknown, or the mirror partner
-            of a partner is another keypoint.
+        ValueError: if a part is missing, the keys are not 0 to K - 1, the lengths
+            differ, a sigma is not positive, a mirror partner or link end is unknown,
+            or the mirror partner of a partner is another keypoint.
     """
     name = metainfo.get('dataset_name')
     missing = {'dataset_name', 'keypoint_info', 'sigmas'} - set(metainfo)
@@ -20,6 +20,11 @@ def check_keypoint_table(metainfo: dict[str, Any]) -> None:
         raise ValueError(f'keypoint table {name}: {sorted(missing)} missing')
     keypoints = list(metainfo['keypoint_info'].values())
     num_keypoints = len(keypoints)
+    if list(metainfo['keypoint_info']) != list(range(num_keypoints)):
+        raise ValueError(
+            f'keypoint table {name}: the keys of keypoint_info must be the numbers 0 '
+            f'to {num_keypoints - 1} in order, got {list(metainfo["keypoint_info"])}'
+        )
     sigmas = metainfo['sigmas']
     weights = metainfo.get('joint_weights', [1.0] * num_keypoints)
     if not num_keypoints == len(sigmas) == len(weights):

@@ -101,6 +101,7 @@ def test_table_is_found_from_any_folder(tmp_path):
     [
         (dict(sigmas=[]), '5 keypoints, 0 sigmas'),
         (dict(sigmas=[0.05] * 17), '5 keypoints, 17 sigmas'),
+        (dict(keypoint_info={'0': dict(name='nose')}), r"0 to 0 in order, got \['0'\]"),
         (dict(sigmas=[0.05, 0, 1, 1, 1]), 'must be > 0'),
         (dict(joint_weights=[1.0]), '1 joint_weights'),
         (
