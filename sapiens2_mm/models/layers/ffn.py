@@ -4,6 +4,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+# Tokens per pass on a CPU without gradients. The hidden activations of one pass stay
+# in the cache; all at once (75 MB at 1024x768 for the smallest model) they do not.
+_CPU_ROWS = 1024
+
 
 class SwiGLU(nn.Module):
     """``w3(silu(gate) * up)``, gate and up from one fused projection, gate first.
@@ -19,6 +23,20 @@ class SwiGLU(nn.Module):
         self.w3 = nn.Linear(feedforward_channels, embed_dims)
 
     def forward(self, x: Tensor) -> Tensor:
+        """(..., C) to (..., C); every token on its own."""
+        if (
+            torch.is_grad_enabled()
+            or x.device.type != 'cpu'
+            or torch.compiler.is_compiling()
+        ):
+            return self._mix(x)
+        rows = x.flatten(0, -2)
+        if len(rows) <= _CPU_ROWS:
+            return self._mix(x)
+        parts = rows.tensor_split(-(-len(rows) // _CPU_ROWS))
+        return torch.cat([self._mix(part) for part in parts]).view(x.shape)
+
+    def _mix(self, x: Tensor) -> Tensor:
         gate, up = self.w12(x).chunk(2, dim=-1)
         gate = F.silu(gate, inplace=not torch.is_grad_enabled())
         return self.w3(gate * up)
