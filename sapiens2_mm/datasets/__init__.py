@@ -2,6 +2,7 @@
 
 from .._lazy import host_getattr
 from .dense_folder_dataset import DenseFolderDataset  # noqa: F401
+from .matting_list_dataset import MattingListDataset  # noqa: F401
 from .samplers import DrawSampler  # noqa: F401
 from .synthetic_humans_dense_dataset import (  # noqa: F401
     SyntheticHumansDenseDataset,

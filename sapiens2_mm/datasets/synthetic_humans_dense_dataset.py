@@ -15,7 +15,8 @@ DEPTH_STEP = 2e-4  # metres of one step of the depth files
 class SyntheticHumansDenseDataset(BaseDataset):
     """Normals, depth, albedo and cameras of the synthetic humans, for every task.
 
-    A pixel is valid where the segmentation is not background. Albedo is stored with
+    A pixel is valid where the segmentation is not background; the same serves as a
+    hard matte (``LoadMatte(binary=True)``). Albedo is stored with
     gamma, as the reference takes it; normals and depth are 16-bit PNG.
 
     Args:
@@ -46,6 +47,7 @@ class SyntheticHumansDenseDataset(BaseDataset):
                 dict(
                     img_path=str(root / image['file_name']),
                     mask_path=str(root / 'seg' / f'{name}.png'),
+                    alpha_path=str(root / 'seg' / f'{name}.png'),
                     normal_path=str(root / 'normal' / f'{name}.png'),
                     depth_path=str(root / 'depth' / f'{name}.png'),
                     albedo_path=str(root / 'albedo' / f'{name}.png'),

@@ -16,7 +16,10 @@ from .gaussian_noise import RandomGaussianNoise
 from .letterbox import DenseResize, Letterbox
 from .load_dense_annotations import LoadDenseAnnotations
 from .load_image import LoadImage
+from .load_matte import LoadMatte
 from .load_seg_annotations import LoadSegAnnotations
+from .matte_augment import RandomAlphaCrop, RandomJpeg, RandomMatteRotate
+from .matte_background import RandomMatteBackground
 from .multi_view import MultiViewCrop
 from .pack_dense_inputs import PackDenseInputs
 from .photometric_distortion import PhotometricDistortion
@@ -37,16 +40,21 @@ __all__ = [
     'Letterbox',
     'LoadDenseAnnotations',
     'LoadImage',
+    'LoadMatte',
     'LoadSegAnnotations',
     'MultiViewCrop',
     'PackDenseInputs',
     'PhotometricDistortion',
     'PointmapTarget',
+    'RandomAlphaCrop',
     'RandomBackground',
     'RandomBlur',
     'RandomDownUpSample',
     'RandomGaussianBlur',
     'RandomGaussianNoise',
+    'RandomJpeg',
+    'RandomMatteBackground',
+    'RandomMatteRotate',
     'RandomSolarize',
     'RelativeDepthTarget',
     'SegFlip',

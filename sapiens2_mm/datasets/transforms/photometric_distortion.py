@@ -22,6 +22,8 @@ class _Change(NamedTuple):
 class PhotometricDistortion(BaseTransform):
     """Each change with probability 1/2; contrast before or after the colour changes.
 
+    A matte's foreground (``gt_foreground``) is changed like the image.
+
     Args:
         brightness_delta: largest grey level added or subtracted.
         contrast_range: smallest and largest factor of all values.
@@ -67,7 +69,22 @@ class PhotometricDistortion(BaseTransform):
         change = self._draw()
         if change is not None:
             results['img'] = _distort(results['img'], change)
+            if 'gt_foreground' in results:
+                results['gt_foreground'] = _distort_foreground(
+                    results['gt_foreground'], results['gt_alpha'], change
+                )
         return results
+
+
+def _distort_foreground(
+    foreground: np.ndarray, alpha: np.ndarray, change: _Change
+) -> np.ndarray:
+    """Change the straight colours of an RGB float foreground multiplied by alpha."""
+    alpha = alpha[..., None]
+    straight = foreground / np.maximum(alpha, 1e-6)
+    straight = (straight * 255).round().clip(0, 255).astype(np.uint8)
+    bgr = _distort(np.ascontiguousarray(straight[..., ::-1]), change)
+    return bgr[..., ::-1] * (alpha / np.float32(255))
 
 
 def _distort(image: np.ndarray, change: _Change) -> np.ndarray:

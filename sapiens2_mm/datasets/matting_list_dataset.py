@@ -1,0 +1,57 @@
+"""Images and mattes from a list."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from mmengine.dataset import BaseDataset
+
+from sapiens2_mm.registry import DATASETS
+
+
+@DATASETS.register_module()
+class MattingListDataset(BaseDataset):
+    """Reads ``[{"image": PATH, "mask": PATH}, ...]``, or a text file of RGBA pictures.
+
+    The mask is an alpha matte or an RGBA picture with straight colours. In a text file
+    each line is one RGBA picture; its own colours are the image, so use
+    ``RandomMatteBackground``. Paths are relative to ``data_root``, if given.
+
+    Args:
+        ann_file: ``.json`` or ``.txt``.
+        kwargs: see mmengine's ``BaseDataset``.
+
+    Raises:
+        ValueError: if the file has another form or no entry; names file and entry.
+    """
+
+    def __init__(self, ann_file: str, **kwargs) -> None:
+        super().__init__(ann_file=ann_file, **kwargs)
+
+    def load_data_list(self) -> list[dict[str, Any]]:
+        path = Path(self.ann_file)
+        text = path.read_text(encoding='utf-8')
+        if path.suffix == '.txt':
+            lines = [line.strip() for line in text.splitlines() if line.strip()]
+            entries = [{'image': line, 'mask': line} for line in lines]
+        else:
+            entries = json.loads(text)
+        if not isinstance(entries, list) or not entries:
+            raise ValueError(
+                f'MattingListDataset: {path} must hold a list with at least one entry'
+            )
+        root = Path(self.data_root or '')
+        data_list = []
+        for index, entry in enumerate(entries):
+            if not isinstance(entry, dict) or not {'image', 'mask'} <= entry.keys():
+                raise ValueError(
+                    f'MattingListDataset: entry {index} of {path} must be a dict with '
+                    f'"image" and "mask", got {entry}'
+                )
+            data_list.append(
+                dict(
+                    img_path=str(root / entry['image']),
+                    alpha_path=str(root / entry['mask']),
+                )
+            )
+        return data_list

@@ -1,0 +1,151 @@
+"""Random crop, rotation and compression for matting."""
+
+from typing import Any
+
+import cv2
+import numpy as np
+from mmcv.transforms import BaseTransform
+from mmcv.transforms.utils import cache_randomness
+
+from sapiens2_mm.registry import TRANSFORMS
+
+from .dense_maps import MAPS, present_maps
+
+WHITE = (255, 255, 255)
+
+
+@TRANSFORMS.register_module()
+class RandomAlphaCrop(BaseTransform):
+    """Crop to the box around the matte, with a margin, padded to the old aspect.
+
+    What is added is white with alpha 0.
+
+    Modified keys: ``img``, ``img_shape``, all maps.
+
+    Args:
+        prob: probability to crop.
+        margin: smallest and largest margin, as a share of the box's width.
+    """
+
+    def __init__(
+        self, prob: float = 0.5, margin: tuple[float, float] = (0.0, 0.1)
+    ) -> None:
+        self.prob = prob
+        self.margin = tuple(margin)
+
+    @cache_randomness
+    def _draw(self) -> float | None:
+        if np.random.rand() >= self.prob:
+            return None
+        return np.random.uniform(*self.margin)
+
+    def transform(self, results: dict[str, Any]) -> dict[str, Any]:
+        margin = self._draw()
+        rows, cols = np.nonzero(results['gt_alpha'] > 0)
+        if margin is None or not len(rows):
+            return results
+        pixels = round(margin * (np.ptp(cols) + 1))
+        height, width = results['img'].shape[:2]
+        top, bottom = max(rows.min() - pixels, 0), min(rows.max() + 1 + pixels, height)
+        left, right = max(cols.min() - pixels, 0), min(cols.max() + 1 + pixels, width)
+        # grow the short side to the aspect of the image
+        new_height = max(bottom - top, round((right - left) * height / width))
+        new_width = max(right - left, round((bottom - top) * width / height))
+        above = (new_height - (bottom - top)) // 2
+        before = (new_width - (right - left)) // 2
+        for name in ['img', *present_maps(results)]:
+            part = results[name][top:bottom, left:right]
+            whole = np.full(
+                (new_height, new_width, *part.shape[2:]), _fill(name), part.dtype
+            )
+            whole[above : above + len(part), before : before + part.shape[1]] = part
+            results[name] = whole
+        results['img_shape'] = (new_height, new_width)
+        return results
+
+
+@TRANSFORMS.register_module()
+class RandomMatteRotate(BaseTransform):
+    """Rotate about the centre; what comes in is white with alpha 0.
+
+    For maps without directions only: normals and points would need to turn too.
+
+    Modified keys: ``img``, all maps.
+
+    Args:
+        prob: probability to rotate.
+        max_angle: degrees to either side.
+
+    Raises:
+        ValueError: if the results hold normals, points or a camera.
+    """
+
+    def __init__(self, prob: float = 0.5, max_angle: float = 60.0) -> None:
+        self.prob = prob
+        self.max_angle = max_angle
+
+    @cache_randomness
+    def _draw(self) -> float | None:
+        if np.random.rand() >= self.prob:
+            return None
+        return np.random.uniform(-self.max_angle, self.max_angle)
+
+    def transform(self, results: dict[str, Any]) -> dict[str, Any]:
+        names = present_maps(results)
+        if 'intrinsics' in results or any(MAPS[name].vector for name in names):
+            raise ValueError(
+                'RandomMatteRotate: normals, points and cameras do not rotate with the '
+                f'image; the results hold {names}'
+            )
+        angle = self._draw()
+        if angle is None:
+            return results
+        height, width = results['img'].shape[:2]
+        centre = ((width - 1) / 2, (height - 1) / 2)
+        matrix = cv2.getRotationMatrix2D(centre, angle, 1.0)
+        for name in ['img', *names]:
+            values = results[name]
+            linear = name == 'img' or MAPS[name].linear
+            rotated = cv2.warpAffine(
+                values.astype(np.uint8) if values.dtype == bool else values,
+                matrix,
+                (width, height),
+                flags=cv2.INTER_LINEAR if linear else cv2.INTER_NEAREST,
+                borderValue=WHITE if name == 'img' else _fill(name),
+            )
+            results[name] = rotated.astype(values.dtype)
+        return results
+
+
+def _fill(name: str) -> int:
+    """White image; nothing in front, which is known of the foreground."""
+    return {'img': 255, 'gt_foreground_mask': 1}.get(name, 0)
+
+
+@TRANSFORMS.register_module()
+class RandomJpeg(BaseTransform):
+    """Compress and decompress an image (uint8, pixels only).
+
+    Args:
+        prob: probability to treat an image.
+        quality: smallest and largest JPEG quality.
+    """
+
+    def __init__(self, prob: float = 0.5, quality: tuple[int, int] = (30, 60)) -> None:
+        self.prob = prob
+        self.quality = tuple(quality)
+
+    @cache_randomness
+    def _draw(self) -> int | None:
+        if np.random.rand() >= self.prob:
+            return None
+        return np.random.randint(self.quality[0], self.quality[1] + 1)
+
+    def transform(self, results: dict[str, Any]) -> dict[str, Any]:
+        quality = self._draw()
+        if quality is not None:
+            data = cv2.imencode(
+                '.jpg', results['img'], [cv2.IMWRITE_JPEG_QUALITY, quality]
+            )[1]
+            results['img'] = cv2.imdecode(data, cv2.IMREAD_COLOR)
+        return results
