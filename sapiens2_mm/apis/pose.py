@@ -109,6 +109,11 @@ def _to_xyxy(
 
 
 def _test_pipeline(cfg: Config) -> Compose:
+    if not cfg.get('test_dataloader'):
+        raise ValueError(
+            'inference_pose: the config has no test_dataloader; its dataset.pipeline '
+            'crops and packs a person'
+        )
     steps = cfg.test_dataloader.dataset.pipeline
     for step in steps:
         name = step['type'] if isinstance(step['type'], str) else step['type'].__name__

@@ -10,6 +10,8 @@ from sapiens2_mm.apis import inference_pose, init_model
 
 pytest.importorskip('mmpose')
 
+from sapiens2_mm.models.heads.udp_heatmap import encode_udp_heatmaps
+
 BOXES = np.float32([[10, 5, 60, 80], [30, 10, 90, 95], [-5, 20, 40, 120]])
 
 
@@ -67,6 +69,23 @@ def test_keypoints_are_in_image_pixels(model, image):
     there = keypoints_of(inference_pose(model, padded, box))
     here = keypoints_of(inference_pose(model, moved, box + [30, 20, 30, 20]))
     assert_mostly_close(here, there + [30, 20])
+
+
+def test_crop_and_decode_are_inverse(model, image, monkeypatch):
+    """A head that finds a point of the crop exactly: where is it in the image?"""
+    crop = torch.tensor([[60.0, 100.0], [130.5, 170.25]])  # of 192x256
+    heatmaps, _ = encode_udp_heatmaps(
+        crop.repeat(1, 154, 1), torch.ones(1, 308), (192, 256), (48, 64), sigma=2
+    )
+    monkeypatch.setitem(model.test_cfg, 'flip_test', False)
+    monkeypatch.setattr(model.head, 'forward', lambda feats: heatmaps)
+    (result,) = inference_pose(model, image, BOXES[:1])
+    # Box 50x75, padded by 1.25, then widened to 3:4: 70.3x93.75 around (35, 42.5).
+    size = np.array([93.75 * 0.75, 93.75])
+    expected = (crop.numpy() / (191, 255) - 0.5) * size + (35, 42.5)
+    np.testing.assert_allclose(
+        result.pred_instances.keypoints[0, :2], expected, atol=1e-3
+    )
 
 
 @pytest.mark.parametrize('batch_size', [1, 2])
@@ -162,6 +181,12 @@ def test_training_pipeline_as_test_pipeline(model, image, monkeypatch):
     cfg.test_dataloader.dataset.pipeline = cfg.train_dataloader.dataset.pipeline
     monkeypatch.setattr(model, 'cfg', cfg)
     with pytest.raises(ValueError, match=r'mmpose\.RandomFlip .* remove it'):
+        inference_pose(model, image, BOXES)
+
+
+def test_config_without_test_data(model, image, monkeypatch):
+    monkeypatch.setattr(model, 'cfg', Config(dict(default_scope='mmpose')))
+    with pytest.raises(ValueError, match='has no test_dataloader'):
         inference_pose(model, image, BOXES)
 
 
