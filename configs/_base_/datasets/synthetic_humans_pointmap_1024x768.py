@@ -15,7 +15,12 @@ train_pipeline = [
 test_pipeline = [
     dict(type='sapiens2_mm.LoadImage'),
     dict(type='sapiens2_mm.LoadDenseAnnotations', fields=['depth'], with_camera=True),
-    dict(type='sapiens2_mm.Letterbox', size=(1024, 768), rounding='floor', with_maps=False),
+    dict(
+        type='sapiens2_mm.Letterbox',
+        size=(1024, 768),
+        rounding='floor',
+        with_maps=False,
+    ),
     dict(type='sapiens2_mm.PointmapTarget'),
     dict(type='sapiens2_mm.PackDenseInputs'),
 ]

@@ -26,7 +26,9 @@ model = dict(
         loss_decode=[
             dict(type='sapiens2_mm.MaskedL1Loss', loss_weight=2.0, max_value=4.0),
             dict(type='sapiens2_mm.MultiscaleL1Loss', scale_factor=2, max_value=4.0),
-            dict(type='sapiens2_mm.ShiftInvariantL1Loss', loss_weight=1.0, max_value=4.0),
+            dict(
+                type='sapiens2_mm.ShiftInvariantL1Loss', loss_weight=1.0, max_value=4.0
+            ),
         ],
         loss_depth=dict(type='sapiens2_mm.SILogLoss', loss_weight=1.0),
         loss_geometry=[

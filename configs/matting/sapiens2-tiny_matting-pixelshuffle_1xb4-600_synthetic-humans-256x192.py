@@ -1,0 +1,64 @@
+# A model small enough to learn a handful of synthetic people on two CPU cores. It is
+# for trying the tools, not for use: it sees 32 images, almost without augmentation.
+_base_ = [
+    '../_base_/default_runtime.py',
+    '../_base_/models/sapiens2_matting.py',
+    '../_base_/datasets/synthetic_humans_matting_1024x768.py',
+    '../_base_/schedules/layer_decay_10k.py',
+]
+default_scope = 'sapiens2_mm'
+data_root = 'data/synthetic_humans_256x192'
+model = dict(
+    backbone=dict(
+        arch=dict(
+            _delete_=True,
+            embed_dims=128,
+            num_layers=4,
+            num_heads=4,
+            feedforward_channels=256,
+        ),
+        img_size=(256, 192),
+        with_cp=False,
+    ),
+    decode_head=dict(
+        in_channels=128,
+        upsample_channels=(64, 48, 32, 16),
+        conv_out_channels=(8,),
+        conv_kernel_sizes=(3,),
+    ),
+)
+train_pipeline = [
+    dict(type='sapiens2_mm.LoadImage'),
+    dict(type='sapiens2_mm.LoadMatte', binary=True),
+    dict(type='sapiens2_mm.DenseRandomFlip', prob=0.3),
+    dict(type='sapiens2_mm.DenseResize', size=(256, 192)),
+    dict(type='sapiens2_mm.PackDenseInputs'),
+]
+test_pipeline = [
+    dict(type='sapiens2_mm.LoadImage'),
+    dict(type='sapiens2_mm.LoadMatte', binary=True),
+    dict(type='sapiens2_mm.DenseResize', size=(256, 192), with_maps=False),
+    dict(type='sapiens2_mm.PackDenseInputs'),
+]
+train_dataloader = dict(
+    batch_size=4,
+    num_workers=1,
+    dataset=dict(data_root=data_root, pipeline=train_pipeline),
+)
+val_dataloader = dict(
+    num_workers=1, dataset=dict(data_root=data_root, pipeline=test_pipeline)
+)
+test_dataloader = val_dataloader
+train_cfg = dict(max_iters=600, val_interval=300)
+optim_wrapper = dict(
+    optimizer=dict(lr=1e-3),
+    paramwise_cfg=dict(layer_decay_rate=1.0),
+)
+param_scheduler = [
+    dict(type='LinearLR', start_factor=1e-3, by_epoch=False, begin=0, end=50),
+    dict(type='PolyLR', power=1.0, eta_min=0.0, by_epoch=False, begin=50, end=600),
+]
+default_hooks = dict(
+    logger=dict(interval=20),
+    checkpoint=dict(interval=300, save_best='matting/alpha_mae', rule='less'),
+)
