@@ -1,0 +1,3 @@
+from tiny_models import save
+
+__all__ = ['save']  # a fixture

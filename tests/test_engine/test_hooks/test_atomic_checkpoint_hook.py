@@ -1,0 +1,112 @@
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from toy_run import StopAfter, ToyModel, toy_runner
+
+from sapiens2_mm.checkpoint import read_checkpoint
+from sapiens2_mm.checkpoint.atomic import replacing, write_atomically
+
+
+def names(folder) -> list[str]:
+    return sorted(path.name for path in Path(folder).glob('*.pth'))
+
+
+@pytest.mark.slow
+def test_killed_runs_leave_a_checkpoint_to_resume_from(repo_dir, tmp_path):
+    kills = 25
+    result = subprocess.run(
+        [sys.executable, 'tests/kill_run.py', str(tmp_path / 'run'), str(kills)],
+        cwd=repo_dir,
+        env={**os.environ, 'OMP_NUM_THREADS': '1', 'PYTHONPATH': str(repo_dir)},
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert result.returncode == 0, result.stderr[-3000:]
+    found = json.loads(result.stdout.splitlines()[-1])
+    print(found)
+    assert found['kills'] == kills
+    assert found['resumed'] == kills - 1
+    assert found['lost'] == 0
+    assert found['while_writing'] > 0
+    assert found['files'] <= 2
+
+
+def test_new_checkpoint_is_there_before_the_old_one_goes(tmp_path, monkeypatch):
+    states = []
+    replace, unlink = os.replace, os.remove
+
+    def note(function):
+        def noted(*args):
+            function(*args)
+            states.append(names(tmp_path))
+
+        return noted
+
+    monkeypatch.setattr(os, 'replace', note(replace))
+    monkeypatch.setattr(os, 'remove', note(unlink))
+    saving = dict(max_keep_ckpts=1, save_best='toy/score', rule='greater')
+    toy_runner(tmp_path, iterations=4, checkpoint=saving).train()
+    first = next(i for i, files in enumerate(states) if 'iter_1.pth' in files)
+    for files in states[first:]:
+        assert [name for name in files if name.startswith('iter_')]
+    best = next(i for i, f in enumerate(states) if any('best' in name for name in f))
+    for files in states[best:]:
+        assert [name for name in files if name.startswith('best_')]
+    assert [n for n in names(tmp_path) if n.startswith('iter')] == ['iter_4.pth']
+    assert len([n for n in names(tmp_path) if n.startswith('best')]) == 1
+    last = (tmp_path / 'last_checkpoint').read_text()
+    assert last == str(tmp_path / 'iter_4.pth')
+
+
+def test_leftovers_of_a_killed_run_are_removed(tmp_path):
+    toy_runner(tmp_path, hooks=(StopAfter(1),)).train()
+    leftover = tmp_path / '.iter_2.pth.4711.tmp'
+    leftover.write_bytes(b'half')
+    toy_runner(tmp_path, hooks=(StopAfter(2),), resume=True).train()
+    assert not leftover.exists()
+    assert read_checkpoint(tmp_path / 'iter_2.pth')['meta']['iter'] == 2
+
+
+def test_other_storage_is_left_to_its_backend(tmp_path):
+    saving = dict(backend_args=dict(backend='local'), out_dir=str(tmp_path / 'out'))
+    toy_runner(tmp_path / 'run', iterations=1, checkpoint=saving).train()
+    assert (tmp_path / 'out' / 'run' / 'iter_1.pth').is_file()
+
+
+def test_best_checkpoint_of_the_same_name_is_kept(tmp_path):
+    saving = dict(max_keep_ckpts=2, save_best='toy/score', rule='less')
+    runner = toy_runner(tmp_path, ToyModel(), 3, checkpoint=saving)
+    runner.train()
+    hook = runner.hooks[
+        [h.__class__.__name__ for h in runner.hooks].index('AtomicCheckpointHook')
+    ]
+    best = Path(hook.best_ckpt_path)
+    assert best.is_file()
+    runner.message_hub.update_info('best_score', float('inf'))
+    runner.train_loop._iter = int(best.stem.rsplit('_', 1)[1])
+    hook._save_best_checkpoint(runner, {'toy/score': -1.0})
+    assert best.is_file()
+
+
+def test_replacing_keeps_the_old_file_after_an_error(tmp_path):
+    path = tmp_path / 'new' / 'a.txt'
+    write_atomically(path, b'old')
+    with pytest.raises(RuntimeError), replacing(path) as temporary:
+        temporary.write_bytes(b'half')
+        raise RuntimeError
+    assert path.read_bytes() == b'old'
+    assert os.listdir(path.parent) == ['a.txt']
+    write_atomically(path, b'new')
+    assert path.read_bytes() == b'new'
+
+
+def test_written_file_is_a_plain_torch_file(tmp_path):
+    toy_runner(tmp_path, iterations=1).train()
+    content = torch.load(tmp_path / 'iter_1.pth', weights_only=False)
+    assert set(content['state_dict']) == set(ToyModel().state_dict())

@@ -1,0 +1,150 @@
+import logging
+
+import pytest
+import torch
+from toy_run import ToyModel, toy_runner
+
+from sapiens2_mm.checkpoint import CheckpointError
+
+
+def weights(model):
+    return {key: value.clone() for key, value in model.state_dict().items()}
+
+
+@pytest.fixture
+def lines(monkeypatch):
+    """What is logged, as (level, text)."""
+    found = []
+
+    class Keep(logging.Handler):
+        def emit(self, record):
+            found.append((record.levelname, record.getMessage()))
+
+    handler = Keep()
+    from mmengine.logging import MMLogger
+
+    original = MMLogger.get_instance.__func__
+
+    def get_instance(cls, *args, **kwargs):
+        logger = original(cls, *args, **kwargs)
+        if handler not in logger.handlers:
+            logger.addHandler(handler)
+        return logger
+
+    monkeypatch.setattr(MMLogger, 'get_instance', classmethod(get_instance))
+    return found
+
+
+FORMS = {
+    'bare.safetensors': lambda s: {
+        k[9:]: v for k, v in s.items() if k[:9] == 'backbone.'
+    },
+    'module.pth': lambda s: {f'module.{key}': value for key, value in s.items()},
+    'wrapped.pth': lambda s: {'state_dict': s},
+    'model.pth': lambda s: {'model': s},
+    'decode_head.safetensors': lambda s: {
+        key.replace('head.', 'decode_head.'): value for key, value in s.items()
+    },
+}
+
+
+@pytest.mark.parametrize('name', FORMS)
+def test_load_from_before_training(name, save, tmp_path):
+    saved = weights(ToyModel())
+    runner = toy_runner(tmp_path, load_from=save(FORMS[name](saved), name))
+    runner.call_hook('before_run')  # builds the EMA model
+    runner.optim_wrapper = runner.build_optim_wrapper(runner.optim_wrapper)
+    runner.load_or_resume()
+    ema = runner.hooks[[type(h).__name__ for h in runner.hooks].index('EMAHook')]
+    for model in (runner.model, ema.ema_model.module):
+        for key, value in model.state_dict().items():
+            if name != 'bare.safetensors' or key.startswith('backbone.'):
+                assert torch.equal(value, saved[key]), key
+
+
+def test_new_last_layer_gives_one_warning(save, tmp_path, lines):
+    saved = weights(ToyModel(17))
+    runner = toy_runner(tmp_path, ToyModel(5), 1, load_from=save(saved))
+    runner.train()
+    warnings = [text for level, text in lines if 'start untrained' in text]
+    assert len(warnings) == 1
+    assert 'head.final_layer.weight: checkpoint (17, 32), model (5, 32)' in warnings[0]
+    assert 'head.final_layer.bias: checkpoint (17,), model (5,)' in warnings[0]
+    assert not [text for _, text in lines if 'do not match exactly' in text]
+
+
+def test_summary_is_one_line(save, tmp_path, lines):
+    runner = toy_runner(tmp_path, iterations=1, load_from=save(weights(ToyModel())))
+    runner.logger.setLevel('INFO')
+    runner.train()
+    count = len(ToyModel().state_dict())
+    found = [text for _, text in lines if 'keys matched' in text]
+    assert len(found) == 1
+    assert f'{count} keys matched, 0 missing, 0 unexpected' in found[0]
+
+
+def test_testing_is_strict(save, tmp_path):
+    saved = weights(ToyModel())
+    toy_runner(tmp_path, load_from=save(FORMS['decode_head.safetensors'](saved))).test()
+    bare = save(FORMS['bare.safetensors'](saved), 'b.safetensors')
+    with pytest.raises(CheckpointError, match=r'missing .*head\.final_layer\.weight'):
+        toy_runner(tmp_path, load_from=bare).test()
+    other = save(weights(ToyModel(5)), 'o.safetensors')
+    with pytest.raises(CheckpointError, match=r'checkpoint \(5, 32\), model \(2, 32\)'):
+        toy_runner(tmp_path, load_from=other).test()
+
+
+def test_nothing_in_common_is_an_error(save, tmp_path):
+    path = save({'fc.weight': torch.zeros(2)})
+    with pytest.raises(CheckpointError, match='no key of'):
+        toy_runner(tmp_path, load_from=path).train()
+    with pytest.raises(CheckpointError, match='no key of'):
+        toy_runner(tmp_path, load_from=path).test()
+
+
+def test_4k_checkpoint_is_named(save, tmp_path):
+    path = save(weights(ToyModel(use_tokenizer=True, img_size=64)))
+    for run in ('train', 'test'):
+        with pytest.raises(CheckpointError, match=r'4K checkpoint.*use_tokenizer=True'):
+            getattr(toy_runner(tmp_path, load_from=path), run)()
+
+
+def test_pretrained_backbone_is_loaded_when_training_starts(save, tmp_path):
+    path = save(FORMS['bare.safetensors'](weights(ToyModel())), 'b.safetensors')
+    model = ToyModel(init_cfg=dict(type='Pretrained', checkpoint=path))
+    model.init_weights()
+    expected = weights(model)
+    runner = toy_runner(
+        tmp_path,
+        ToyModel(init_cfg=dict(type='Pretrained', checkpoint=path)),
+        iterations=1,
+        checkpoint=dict(save_optimizer=False),
+    )
+    runner._init_model_weights()
+    for key, value in runner.model.state_dict().items():
+        if key.startswith('backbone.'):
+            assert torch.equal(value, expected[key])
+
+
+def test_rotary_periods_survive_training_ema_and_saving(save, tmp_path):
+    from sapiens2_mm.checkpoint import read_checkpoint
+
+    key = 'backbone.rope_embed.periods'
+    saved = weights(ToyModel())
+    saved[key] = (saved[key].float() * 1.25).bfloat16()  # not what the formula gives
+    toy_runner(tmp_path, iterations=2, load_from=save(saved)).train()
+    checkpoint = read_checkpoint(tmp_path / 'iter_2.pth')
+    for state, name in (
+        (checkpoint['state_dict'], key),
+        (checkpoint['ema_state_dict'], f'module.{key}'),
+    ):
+        assert state[name].dtype == torch.bfloat16
+        assert torch.equal(state[name], saved[key])
+    runner = toy_runner(tmp_path, iterations=2, load_from=str(tmp_path / 'iter_2.pth'))
+    runner.test()
+    periods = runner.model.backbone.rope_embed.periods
+    assert torch.equal(periods, saved[key])
+    for cast in ('float', 'bfloat16', 'half', 'double'):
+        periods = getattr(runner.model, cast)().state_dict()[key]
+        assert periods.dtype == torch.bfloat16
+        assert torch.equal(periods, saved[key])

@@ -1,0 +1,120 @@
+"""A resumed run is the run that was interrupted."""
+
+import random
+
+import numpy as np
+import pytest
+import torch
+from mmengine.logging import HistoryBuffer
+from toy_run import StopAfter, ToyData, ToyModel, toy_runner
+
+from sapiens2_mm.checkpoint import CheckpointError, read_checkpoint
+from sapiens2_mm.engine.hooks.random_state_hook import (
+    get_random_state,
+    set_random_state,
+)
+
+# Wall clock, and names of this very run.
+VARIES = ('time', 'experiment_name', 'last_ckpt', 'best_ckpt', 'memory', 'val/')
+
+
+def differences(one, other, path='') -> list[str]:
+    """Paths of the entries that are not bit-equal."""
+    if isinstance(one, dict):
+        if list(one) != list(other):
+            return [path]
+        return [
+            found
+            for key in one
+            if not any(word in str(key) for word in VARIES)
+            for found in differences(one[key], other[key], f'{path}.{key}')
+        ]
+    if isinstance(one, list | tuple):
+        pairs = enumerate(zip(one, other, strict=True))
+        return [d for i, (a, b) in pairs for d in differences(a, b, f'{path}.{i}')]
+    if isinstance(one, HistoryBuffer):
+        return differences(one.data, other.data, path)
+    if isinstance(one, torch.Tensor):
+        return [] if torch.equal(one, other) and one.dtype == other.dtype else [path]
+    return [] if np.array_equal(one, other) else [path]
+
+
+@pytest.mark.parametrize('workers', [0, pytest.param(2, marks=pytest.mark.slow)])
+def test_six_iterations_equal_three_and_three(workers, tmp_path):
+    ToyData.seen.clear()
+    toy_runner(tmp_path / 'a', workers=workers).train()
+    straight = list(ToyData.seen)
+    ToyData.seen.clear()
+    stop = StopAfter(3)
+    toy_runner(tmp_path / 'b', hooks=(stop,), workers=workers).train()
+    assert not (tmp_path / 'b' / 'iter_4.pth').exists()
+    resumed = toy_runner(tmp_path / 'b', workers=workers, resume=True)
+    resumed.train()
+    assert resumed.iter == 6
+
+    one, other = (read_checkpoint(tmp_path / run / 'iter_6.pth') for run in 'ab')
+    entries = [
+        'meta', 'state_dict', 'message_hub', 'optimizer', 'param_schedulers',
+        'ema_state_dict', 'random_state',
+    ]  # fmt: skip
+    assert list(one) == list(other) == entries
+    for entry in entries[1:]:
+        assert differences(one[entry], other[entry]) == []
+    assert len(one['optimizer']['state']) > 10
+    losses = one['message_hub']['log_scalars']['train/loss'].data[0]
+    assert len(losses) == 6 and len(set(losses)) == 6
+    if workers == 0:  # the indices of training and validation, in order
+        assert len(straight) == 6 * (2 + 8)
+
+
+def test_losses_depend_on_every_generator(tmp_path, monkeypatch):
+    """Without the hook the same comparison fails, so it does compare."""
+    monkeypatch.setattr(
+        'sapiens2_mm.engine.hooks.random_state_hook.set_random_state',
+        lambda state: None,
+    )
+    toy_runner(tmp_path / 'a').train()
+    toy_runner(tmp_path / 'b', hooks=(StopAfter(3),)).train()
+    toy_runner(tmp_path / 'b', resume=True).train()
+    one, other = (read_checkpoint(tmp_path / run / 'iter_6.pth') for run in 'ab')
+    assert differences(one['state_dict'], other['state_dict'])
+
+
+def test_random_states_come_back():
+    state = get_random_state()
+    drawn = random.random(), np.random.rand(), torch.rand(1)
+    set_random_state(state)
+    assert (random.random(), np.random.rand(), torch.rand(1)) == drawn
+
+
+def test_resume_after_a_new_head_points_to_load_from(tmp_path):
+    toy_runner(tmp_path / 'a', iterations=1).train()
+    runner = toy_runner(tmp_path / 'a', ToyModel(5), resume=True)
+    message = (
+        r'cannot resume from .*iter_1\.pth: the model has changed.*'
+        r'head\.final_layer\.weight: checkpoint \(2, 32\), model \(5, 32\).*'
+        'by load_from instead'
+    )
+    with pytest.raises(CheckpointError, match=message):
+        runner.train()
+
+
+def test_resume_with_other_parameter_groups_points_to_load_from(tmp_path):
+    toy_runner(tmp_path / 'a', iterations=1).train()
+    runner = toy_runner(tmp_path / 'a', ToyModel(frozen_stages=1), resume=True)
+    with pytest.raises(
+        CheckpointError, match=r'parameter groups.*by load_from instead'
+    ):
+        runner.train()
+
+
+def test_resume_from_weights_says_that_they_are_no_training_state(tmp_path, save):
+    path = save(ToyModel().state_dict(), 'w.safetensors')
+    toy_runner(
+        tmp_path / 'a', iterations=1, checkpoint=dict(save_optimizer=False)
+    ).train()
+    for source in (path, str(tmp_path / 'a' / 'iter_1.pth')):
+        runner = toy_runner(tmp_path / 'b', load_from=source, resume=True)
+        message = f'cannot resume from {source}: it holds weights only, no optimizer'
+        with pytest.raises(CheckpointError, match=message):
+            runner.train()
