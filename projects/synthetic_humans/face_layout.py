@@ -232,13 +232,20 @@ def add_eyes(layout) -> None:
 
 
 def add_ears(layout) -> None:
-    """Ear points, approximate: a fixed pattern in the box of each ear."""
+    """Ear points, approximate: a fixed pattern in the box of the left ear.
+
+    The right ear is its mirror image by the layout's swap pairs, which join
+    points 2 and 8 of the inner helix crosswise.
+    """
     s = layout.surface
-    vertices = np.unique(s.faces[s.ear_faces])
-    for side, sign in _SIDES:
-        ear = s.canonical[vertices]
-        ear = ear[ear[:, 0] * sign > 0]
-        low, size = ear.min(axis=0), np.ptp(ear, axis=0)
-        for name, (u, v) in _EAR.items():
-            origin = [sign * 0.3, low[1] + size[1] * u, low[2] + size[2] * v]
-            layout.surface_point(f'{side}_{name}', origin, [-sign, 0, 0])
+    ear = s.canonical[np.unique(s.faces[s.ear_faces])]
+    ear = ear[ear[:, 0] > 0]
+    low, size = ear.min(axis=0), np.ptp(ear, axis=0)
+    crossed = {
+        'point_2_of_inner_helix': 'point_8_of_inner_helix',
+        'point_8_of_inner_helix': 'point_2_of_inner_helix',
+    }
+    for name, (u, v) in _EAR.items():
+        origin = [0.3, low[1] + size[1] * u, low[2] + size[2] * v]
+        layout.surface_point(f'l_{name}', origin, [-1, 0, 0])
+        layout.add_mirrored(f'r_{crossed.get(name, name)}', f'l_{name}')

@@ -79,7 +79,9 @@ def encode_images(sample: Sample) -> dict[str, bytes]:
 def coco_entries(sample: Sample, index: int) -> tuple[dict, dict]:
     """COCO ``images`` and ``annotations`` entries of a sample.
 
-    Annotation ids start at 1: COCO evaluators read 0 as "no match".
+    Annotation ids start at 1: COCO evaluators read 0 as "no match". Besides the
+    COCO keys, images carry the camera and annotations ``keypoint_depths``: Z in
+    metres of all 308 points, also of those outside the image.
     """
     height, width = sample.mask.shape
     camera = sample.camera
@@ -112,6 +114,7 @@ def coco_entries(sample: Sample, index: int) -> tuple[dict, dict]:
         'area': int(sample.mask.sum()),
         'num_keypoints': int((sample.keypoints[:, 2] > 0).sum()),
         'keypoints': [value for point in keypoints for value in point],
+        'keypoint_depths': [round(float(z), 4) for z in sample.keypoint_depth],
     }
     return image, annotation
 

@@ -20,6 +20,7 @@ from .environment import (
     first_build_pending,
     require_dependencies,
 )
+from .keypoint_names import keypoint_names
 
 FORMAT = 'sapiens2_mm synthetic humans'
 GENERATOR_VERSION = 1  # raise when the same settings give other bytes
@@ -226,7 +227,6 @@ def _render_one(root: Path, settings: Settings, index: int) -> None:
 
 def _write_annotations(root: Path, settings: Settings, records: dict) -> None:
     from .files import write_atomic
-    from .keypoints import keypoint_names
 
     category = {
         'id': 1,

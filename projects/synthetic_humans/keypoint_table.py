@@ -27,10 +27,10 @@ from .face_layout import (
     add_mouth,
     add_nose,
 )
+from .keypoint_names import TABLE_PATH, keypoint_names
 from .raycast import Caster
 from .surface import Surface
 
-TABLE_PATH = Path(__file__).with_name('keypoint_table.json')
 _ABOUT = (
     'Sapiens2 308-keypoint layout on the MakeHuman base mesh. Either vertices and '
     'weights (sum 1) or a bone of the makehuman rig and its end. lip_split: metres '
@@ -123,6 +123,12 @@ class Layout:
             'weights': [round(float(w), 6) for w in weights],
         }
 
+    def add_mirrored(self, name: str, source: str) -> None:
+        """Add the mirror image of a point that is a sum of vertices."""
+        entry = self.entries[source]
+        vertices = self.surface.mirror[entry['vertices']].tolist()
+        self.entries[name] = {'vertices': vertices, 'weights': entry['weights']}
+
     def add_bone(self, name: str, bone: str, end: str = 'head') -> None:
         """Add a bone's head or tail."""
         self.entries[name] = {'bone': bone, 'end': end}
@@ -198,8 +204,7 @@ def write_table(table: dict, path: Path = TABLE_PATH) -> None:
 
 def main() -> None:
     """Rebuild the table file."""
-    names = [k['name'] for k in json.loads(TABLE_PATH.read_text())['keypoints']]
-    write_table(build_table(Surface(BodyModel()), names))
+    write_table(build_table(Surface(BodyModel()), keypoint_names()))
 
 
 if __name__ == '__main__':

@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import numpy as np
 from scipy import sparse
 
 from .body import PosedBody
 from .classes import Layer
+from .keypoint_names import TABLE_PATH
 from .surface import Surface
 
-TABLE_PATH = Path(__file__).with_name('keypoint_table.json')
 _FIRST_FACE_ID = 70  # from here on all points lie on the visible surface
 _SURFACE_TOLERANCE = 0.005
 _REGRESSED_TOLERANCE = 0.05  # regressed points float near the surface
 _JOINT_TOLERANCE = 0.02
 _LIMB_DEPTH = 0.2  # a joint lies inside its limb, which does not hide it
-
-
-def keypoint_names() -> list[str]:
-    """The 308 names by id."""
-    return [k['name'] for k in json.loads(TABLE_PATH.read_text())['keypoints']]
 
 
 class Keypoints:

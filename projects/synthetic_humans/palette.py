@@ -45,7 +45,8 @@ def is_skin_like(colour: np.ndarray) -> bool:
     hue, saturation, _ = colorsys.rgb_to_hsv(*np.asarray(colour) ** (1 / GAMMA))
     skin_hue = hue > _SKIN_HUES[0] or hue < _SKIN_HUES[1]
     muted = _SKIN_SATURATION[0] < saturation < _SKIN_SATURATION[1]
-    return (skin_hue and muted) or skin_distance(colour) < MIN_SKIN_DISTANCE
+    near = skin_distance(colour) < MIN_SKIN_DISTANCE
+    return bool(skin_hue and muted) or near
 
 
 def sample_cloth_colour(rng: np.random.Generator) -> np.ndarray:

@@ -13,6 +13,8 @@ from functools import cached_property
 import cv2
 import numpy as np
 import torch
+from scipy import sparse
+from scipy.spatial import cKDTree
 
 from .body import BodyModel
 from .classes import REGION_ID, Layer
@@ -102,10 +104,8 @@ class Surface:
         )
 
     @cached_property
-    def base_weights(self):
+    def base_weights(self) -> sparse.csr_matrix:
         """(N, 19158) sparse: fine vertices as weighted sums of body vertices."""
-        from scipy import sparse
-
         num = len(self.body.canonical.vertices)
         source = np.concatenate(
             [np.arange(num), self._shell_vertices, self._shell_vertices]
@@ -115,6 +115,12 @@ class Surface:
             shape=(len(source), num),
         )
         return (self.subdivide @ copy).tocsr()
+
+    @cached_property
+    def mirror(self) -> np.ndarray:
+        """(19158,) base vertex at the mirrored place: the mesh is symmetric."""
+        vertices = self.body.canonical.vertices
+        return cKDTree(vertices).query(vertices * [-1, 1, 1])[1]
 
     def layer_vertices(self, layer: Layer) -> np.ndarray:
         """Ids of the fine vertices of one layer."""
