@@ -21,8 +21,8 @@ from ..layers import (
     WindowTokenizer,
 )
 from .arch import parse_arch
+from .checks import check_ids_keep, check_size, check_state_dict, parse_out_indices
 from .init import init_backbone, pretrained_cfg
-from .load_checks import check_state_dict
 
 OUT_TYPES = ('raw', 'cls_token', 'featmap')
 NUM_STORAGE_TOKENS = 8
@@ -101,8 +101,8 @@ class Sapiens2(BaseModule):
         self.use_tokenizer = use_tokenizer
         self.size_multiple = patch_size * (window_size if use_tokenizer else 1)
         self.img_size = to_2tuple(img_size)
-        self._check_size('img_size', self.img_size)
-        self.out_indices = self._parse_out_indices(out_indices)
+        check_size('img_size', self.img_size, patch_size, self.size_multiple)
+        self.out_indices = parse_out_indices(out_indices, self.num_layers)
         if out_type not in OUT_TYPES:
             raise ValueError(
                 f'Sapiens2: out_type must be one of {list(OUT_TYPES)}, got {out_type!r}'
@@ -193,23 +193,24 @@ class Sapiens2(BaseModule):
             (B, 1, 1+8+n, D); grid (h, w) of all tokens. Tokens and tables of several
             calls with equal n may be joined along B and encoded at once.
         """
-        self._check_size('input size', tuple(x.shape[2:]))
+        size = tuple(x.shape[2:])
+        check_size('input size', size, self.patch_size, self.size_multiple)
         x, grid = self.patch_embed(x)
         if ids_keep is not None:
             stride = self.size_multiple // self.patch_size
             num_tokens = grid[0] * grid[1] // stride**2
-            _check_ids(ids_keep, len(x), num_tokens)
+            check_ids_keep(ids_keep, x.shape[0], num_tokens)
         if self.use_tokenizer:
             x, grid = self.tokenizer(x, grid, ids_keep)
         elif ids_keep is not None:
-            x = x[torch.arange(len(x), device=x.device)[:, None], ids_keep]
+            x = x[torch.arange(x.shape[0], device=x.device)[:, None], ids_keep]
         prefix = torch.cat((self.cls_token, self.storage_tokens), dim=1)
-        x = torch.cat((prefix.expand(len(x), -1, -1), x), dim=1)
+        x = torch.cat((prefix.expand(x.shape[0], -1, -1), x), dim=1)
         rope = self.rope_embed(grid)
         if ids_keep is not None:
             rows = torch.arange(self.num_prefix_tokens, device=x.device)
             rows = torch.cat(
-                (rows.expand(len(x), -1), ids_keep + self.num_prefix_tokens), dim=1
+                (rows.expand(x.shape[0], -1), ids_keep + self.num_prefix_tokens), dim=1
             )
             rope = tuple(table[0, rows].unsqueeze(1) for table in rope)
         return x, rope, grid
@@ -293,50 +294,6 @@ class Sapiens2(BaseModule):
                 return 0, num_depths
         return num_depths - 1, num_depths
 
-    def _parse_out_indices(self, out_indices: int | Sequence[int]) -> tuple[int, ...]:
-        indices = [out_indices] if isinstance(out_indices, int) else list(out_indices)
-        if not indices:
-            raise ValueError('Sapiens2: out_indices is empty; name at least one block')
-        for index in indices:
-            if not isinstance(index, int):
-                raise TypeError(
-                    f'Sapiens2: out_indices must be int or ints, got {out_indices!r}'
-                )
-            if not -self.num_layers <= index < self.num_layers:
-                raise ValueError(
-                    f'Sapiens2: out_indices {out_indices} must lie in '
-                    f'[{-self.num_layers}, {self.num_layers - 1}] for '
-                    f'{self.num_layers} blocks'
-                )
-        return tuple(sorted(index % self.num_layers for index in indices))
-
-    def _check_size(self, what: str, size: tuple[int, int]) -> None:
-        if any(side < 1 or side % self.size_multiple for side in size):
-            factors = f'patch_size {self.patch_size}'
-            if self.use_tokenizer:
-                window = self.size_multiple // self.patch_size
-                factors += f' * window_size {window} = {self.size_multiple}'
-            raise ValueError(
-                f'Sapiens2: {what} {size} must be a multiple of {factors}; '
-                'pad or resize'
-            )
-
     def _load_from_state_dict(self, state_dict: dict, prefix: str, *args) -> None:
         check_state_dict(self, state_dict, prefix)
         super()._load_from_state_dict(state_dict, prefix, *args)
-
-
-def _check_ids(ids_keep: Tensor, batch: int, num_tokens: int) -> None:
-    if ids_keep.dtype != torch.long or ids_keep.ndim != 2 or len(ids_keep) != batch:
-        raise ValueError(
-            f'Sapiens2: ids_keep must be a long tensor (B, n) with B = {batch}, got '
-            f'{ids_keep.dtype} {tuple(ids_keep.shape)}'
-        )
-    # On an accelerator the check would wait for the device.
-    if ids_keep.device.type == 'cpu' and ids_keep.numel():
-        low, high = int(ids_keep.min()), int(ids_keep.max())
-        if low < 0 or high >= num_tokens:
-            raise ValueError(
-                f'Sapiens2: ids_keep must lie in [0, {num_tokens - 1}] for this image '
-                f'size, got {low} to {high}'
-            )

@@ -73,7 +73,10 @@ class WindowTokenizer(nn.Module):
         if ids_keep is not None:
             rows = torch.arange(batch, device=x.device)[:, None]
             windows = windows[rows, ids_keep]  # (B, n, size*size, C)
-        chunks = windows.flatten(0, 1).split(_CHUNK)
+        windows = windows.flatten(0, 1)
+        # A traced graph must not depend on the number of windows.
+        traced = torch.compiler.is_compiling()
+        chunks = (windows,) if traced else windows.split(_CHUNK)
         if self.training and torch.is_grad_enabled():
             tokens = [checkpoint(self._pool, c, use_reentrant=False) for c in chunks]
         else:
@@ -82,7 +85,7 @@ class WindowTokenizer(nn.Module):
 
     def _pool(self, windows: Tensor) -> Tensor:
         """(M, size*size, C) to (M, C)."""
-        prefix = self.w_cls.expand(len(windows), -1, -1)
+        prefix = self.w_cls.expand(windows.shape[0], -1, -1)
         x = torch.cat((prefix, windows), dim=1) + self.local_pos_embed
         for block in self.blocks:
             x = block(x)
