@@ -14,6 +14,8 @@ from torch import nn
 from sapiens2_mm.checkpoint import UnfilledWeights, load_for_inference
 from sapiens2_mm.registry import DATASETS, MODELS
 
+from .model_zoo import find_model
+
 
 def init_model(
     config: str | Path | Config,
@@ -30,9 +32,11 @@ def init_model(
     read into place: no random filling, no second copy.
 
     Args:
-        config: a config file or object.
-        checkpoint: any form ``read_checkpoint`` reads. None fills the weights with
-            random numbers, with a warning.
+        config: a config file or object, or a name of ``list_models()`` such as
+            ``'sapiens2-1b_pose'``.
+        checkpoint: any form ``read_checkpoint`` reads. None takes the published
+            weights if ``config`` names such a model; otherwise the weights are random
+            numbers, with a warning.
         device: where the model goes.
         cfg_options: settings that override the config's.
         dtype: of the weights, ``torch.bfloat16`` halves memory. None keeps float32.
@@ -44,7 +48,12 @@ def init_model(
 
     Raises:
         CheckpointError: if the checkpoint cannot be read or does not fit the model.
+        FileNotFoundError: if the config or checkpoint file does not exist.
+        ValueError: if there is no model of that name.
     """
+    if isinstance(config, str) and _is_name(config):
+        model_info = find_model(config)
+        config, checkpoint = model_info.config, checkpoint or model_info.weights
     cfg = _load_config(config, cfg_options)
     init_default_scope(cfg.get('default_scope', 'mmengine'))
     model_cfg = copy.deepcopy(cfg.model)
@@ -72,10 +81,16 @@ def init_model(
     return model.eval()
 
 
+def _is_name(config: str) -> bool:
+    return Path(config).suffix != '.py' and not Path(config).is_file()
+
+
 def _load_config(
     config: str | Path | Config, cfg_options: dict[str, Any] | None
 ) -> Config:
     if isinstance(config, str | Path):
+        if not Path(config).is_file():
+            raise FileNotFoundError(f'config {str(config)!r} does not exist')
         config = Config.fromfile(config)
     elif isinstance(config, Config):
         config = copy.deepcopy(config)
@@ -92,8 +107,12 @@ def _dataset_meta(cfg: Config) -> dict:
     """Class names, keypoint names and so on, from the config's first data set."""
     for name in ('test_dataloader', 'val_dataloader', 'train_dataloader'):
         dataset = (cfg.get(name) or {}).get('dataset')
-        while dataset is not None and 'dataset' in dataset:  # RepeatDataset, ...
-            dataset = dataset['dataset']
+        while dataset is not None and 'type' in dataset:
+            # RepeatDataset and the like hold one data set, ConcatDataset several
+            inner = dataset.get('dataset') or dataset.get('datasets')
+            if inner is None:
+                break
+            dataset = inner[0] if isinstance(inner, list | tuple) else inner
         if dataset is not None and 'type' in dataset:
             cls = DATASETS.get(dataset['type'])
             return cls._load_metainfo(copy.deepcopy(dataset.get('metainfo')))

@@ -1,0 +1,3 @@
+from tiny_models import backbone, build, save
+
+__all__ = ['backbone', 'build', 'save']  # fixtures
