@@ -88,10 +88,10 @@ class Sapiens2SegHead(BaseDecodeHead):
 
     def init_weights(self) -> None:
         """Fill all parameters, also those that were made on the meta device."""
-        for module in self.modules():
+        super().init_weights()
+        for module in self.deconv_layers:
             if isinstance(module, nn.ConvTranspose2d):
                 module.reset_parameters()
-        super().init_weights()
 
     def forward(self, inputs: Sequence[Tensor]) -> Tensor:
         """Logits (B, num_classes, 16 h, 16 w) of the last (B, C, h, w) map."""

@@ -23,8 +23,8 @@ model = dict(
     ),
     decode_head=dict(
         in_channels=192,
-        deconv_out_channels=(96, 64, 48, 32),
-        conv_out_channels=(32,),
+        deconv_out_channels=(96, 64, 32, 24),
+        conv_out_channels=(24,),
         conv_kernel_sizes=(1,),
     ),
 )
@@ -66,7 +66,7 @@ tta_pipeline = [
     ),
 ]
 train_dataloader = dict(
-    batch_size=8,
+    batch_size=4,
     num_workers=1,
     dataset=dict(data_root=data_root, pipeline=train_pipeline),
 )
@@ -80,7 +80,7 @@ val_evaluator = dict(nan_to_num=None)  # few images: leave absent classes out
 test_evaluator = val_evaluator
 train_cfg = dict(max_iters=600, val_interval=300)
 optim_wrapper = dict(
-    optimizer=dict(lr=1e-3),
+    optimizer=dict(lr=2e-3),
     paramwise_cfg=dict(layer_decay_rate=1.0),
 )
 param_scheduler = [
