@@ -34,20 +34,18 @@ def depth_bounds(depths: list[np.ndarray], mask: np.ndarray) -> tuple[float, flo
     return low, max(high, low + 1e-3)
 
 
-def inverse_depth_norm(low: float, high: float) -> Normalize:
-    """Depth to [0, 1], linear in inverse depth, the nearest at 1."""
-    low, high = np.clip((low, high), NEAREST, FARTHEST)
+def inverse_depth_norm(low: float, high: float) -> FuncNorm:
+    """Depth to [0, 1], linear in inverse depth: ``low`` at 0, ``high`` at 1."""
+    low, high = (float(v) for v in np.clip((low, high), NEAREST, FARTHEST))
     high = max(high, low * 1.001)
 
-    def forward(depth: np.ndarray) -> np.ndarray:
-        depth = np.clip(depth, NEAREST, FARTHEST)
-        return (1 / depth - 1 / high) / (1 / low - 1 / high)
+    def negative_inverse(depth: np.ndarray) -> np.ndarray:
+        return -1 / np.clip(depth, NEAREST, FARTHEST)
 
-    def inverse(share: np.ndarray) -> np.ndarray:
-        return 1 / (share * (1 / low - 1 / high) + 1 / high)
+    def back(value: np.ndarray) -> np.ndarray:
+        return -1 / np.clip(value, -1 / NEAREST, -1 / FARTHEST)
 
-    # the norm maps vmin to 0, so the far end comes first
-    return FuncNorm((forward, inverse), vmin=high, vmax=low, clip=False)
+    return FuncNorm((negative_inverse, back), vmin=low, vmax=high)
 
 
 def colour_bar(height: int, mappable: ScalarMappable, label: str) -> np.ndarray:
@@ -61,14 +59,14 @@ def colour_bar(height: int, mappable: ScalarMappable, label: str) -> np.ndarray:
     Returns:
         (height, width, 3) uint8 RGB on white.
     """
-    dpi = 100
+    dpi = max(100, height // 5)  # larger letters on larger pictures
     width = max(90, height // 5)
     figure = Figure(figsize=(width / dpi, height / dpi), dpi=dpi)
     canvas = FigureCanvasAgg(figure)
     axes = figure.add_axes((0.08, 0.05, 0.2, 0.9))
     bar = figure.colorbar(mappable, cax=axes, label=label)
-    low, high = sorted((mappable.norm.vmin, mappable.norm.vmax))
-    bar.set_ticks(np.linspace(low, high, 6))
+    bar.set_ticks(np.linspace(mappable.norm.vmin, mappable.norm.vmax, 6))
+    bar.ax.minorticks_off()
     bar.ax.yaxis.set_major_formatter('{x:.2f}')
     canvas.draw()
     return np.asarray(canvas.buffer_rgba())[..., :3].copy()
@@ -78,7 +76,8 @@ def colour_bar(height: int, mappable: ScalarMappable, label: str) -> np.ndarray:
 class DepthVisualizer(DenseVisualizer):
     """Relative depth, near is bright, on grey with a colour bar.
 
-    Each map has its own bounds, as relative depths have no common unit.
+    Annotations are in metres at test time, predictions have no unit, so each map has
+    its own bounds.
 
     Source: Sapiens, demo of the depth task.
     """
@@ -96,7 +95,8 @@ class DepthVisualizer(DenseVisualizer):
             mappable = ScalarMappable(norm, colormaps['inferno_r'])
             colours = mappable.to_rgba(depth[..., 0], bytes=True)[..., :3]
             parts.append(on_background(colours, mask))
-            parts.append(colour_bar(len(image), mappable, 'relative depth'))
+            label = 'relative depth' if kind == 'pred' else 'Z [m]'
+            parts.append(colour_bar(len(image), mappable, label))
         return parts
 
 
@@ -118,7 +118,7 @@ class PointmapVisualizer(DenseVisualizer):
         if not depths:
             return []
         norm = inverse_depth_norm(*depth_bounds(depths, mask))
-        mappable = ScalarMappable(norm, colormaps['turbo'])
+        mappable = ScalarMappable(norm, colormaps['turbo_r'])
         parts = [
             on_background(mappable.to_rgba(depth, bytes=True)[..., :3], mask)
             for depth in depths
