@@ -101,6 +101,7 @@ def run_probe(cfg: Config, task: str) -> dict[str, float]:
     Raises:
         ValueError: if the encoder is not frozen as a whole.
     """
+    cfg.train_cfg.val_begin = cfg.train_cfg.max_iters + 1  # tested once, below
     runner = Runner.from_cfg(cfg)
     backbone = runner.model.backbone
     trainable = [name for name, p in backbone.named_parameters() if p.requires_grad]

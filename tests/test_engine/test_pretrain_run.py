@@ -33,11 +33,11 @@ PIPELINE = [
 @pytest.fixture
 def make_config(repo_dir: Path, data_dir: Path, tmp_path: Path):
     def make(name: str, max_iters: int = 6, **dataset) -> Config:
-        config = 'sapiens2-tiny_mae-contrast_1xb16-2k_images-256x192.py'
+        config = 'sapiens2-tiny_mae-contrast_1xb32-1k_synthetic-humans-128x96.py'
         cfg = Config.fromfile(repo_dir / 'configs' / 'pretrain' / config)
         cfg.model.backbone.arch = ARCH
-        cfg.model.backbone.img_size = (128, 96)
-        cfg.model.neck.update(embed_dims=32, num_layers=1)
+        cfg.model.backbone.patch_size = 16
+        cfg.model.neck.update(out_channels=768, embed_dims=32, num_layers=1)
         cfg.model.head.update(hidden_dims=32, bottleneck_dims=16, num_prototypes=24)
         cfg.work_dir = str(tmp_path / name)
         cfg.experiment_name = name

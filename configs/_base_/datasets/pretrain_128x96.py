@@ -1,13 +1,13 @@
-# Two global and four local views of small images: as many tokens in a local view as
-# are visible in a masked global one, 48.
+# Two global and four local views of small images. With patches of 8 pixels a local view
+# has as many tokens as are visible in a masked global one, 48.
 train_pipeline = [
     dict(
         type='sapiens2_mm.MultiViewCrop',
         views=[
-            dict(num_views=2, size=(256, 192), area=(0.5, 1.0)),
+            dict(num_views=2, size=(128, 96), area=(0.5, 1.0)),
             dict(
                 num_views=4,
-                size=(128, 96),
+                size=(64, 48),
                 area=(0.2, 0.7),
                 jitter_prob=0.8,
                 grayscale_prob=0.2,
@@ -19,7 +19,7 @@ train_pipeline = [
     dict(type='mmpretrain.PackInputs', meta_keys=('img_path', 'skipped', 'position')),
 ]
 train_dataloader = dict(
-    batch_size=16,
+    batch_size=32,
     num_workers=1,
     persistent_workers=True,
     drop_last=True,
@@ -27,7 +27,7 @@ train_dataloader = dict(
     collate_fn=dict(type='default_collate'),
     dataset=dict(
         type='sapiens2_mm.UnlabeledImageDataset',
-        data_root='data/synthetic_humans_256x192/rgb',
+        data_root='data/synthetic_humans_128x96/rgb',
         pipeline=train_pipeline,
     ),
 )

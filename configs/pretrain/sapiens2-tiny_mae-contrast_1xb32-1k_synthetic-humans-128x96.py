@@ -1,28 +1,31 @@
-# Small enough for a CPU; for trying the tools, not for use.
+# Small enough for a CPU; for trying the tools, not for use. The images are those of
+# `python -m projects.synthetic_humans data/synthetic_humans_128x96 --size 128x96
+# --num-train 2000 --num-val 200`.
 _base_ = [
     '../_base_/default_runtime.py',
     '../_base_/models/sapiens2_pretrain.py',
-    '../_base_/datasets/pretrain_256x192.py',
+    '../_base_/datasets/pretrain_128x96.py',
     '../_base_/schedules/pretrain_500k.py',
 ]
 default_scope = 'sapiens2_mm'
-data_root = 'data/synthetic_humans_256x192/rgb'
+data_root = 'data/synthetic_humans_128x96/rgb'
 model = dict(
     backbone=dict(
         arch=dict(
             _delete_=True,
-            embed_dims=192,
-            num_layers=6,
-            num_heads=6,
-            feedforward_channels=512,
+            embed_dims=96,
+            num_layers=4,
+            num_heads=3,
+            feedforward_channels=192,
         ),
-        img_size=(256, 192),
+        img_size=(128, 96),
+        patch_size=8,
     ),
-    neck=dict(embed_dims=64, num_layers=2, num_heads=4),
+    neck=dict(out_channels=192, embed_dims=64, num_layers=2, num_heads=4),
     head=dict(hidden_dims=256, bottleneck_dims=64, num_prototypes=1024),
 )
 train_dataloader = dict(dataset=dict(data_root=data_root))
-train_cfg = dict(max_iters=2000)
+train_cfg = dict(max_iters=1000)
 optim_wrapper = dict(
     _delete_=True,
     type='OptimWrapper',
@@ -35,13 +38,13 @@ optim_wrapper = dict(
     clip_grad=dict(max_norm=5.0, norm_type=2),
 )
 param_scheduler = [
-    dict(type='LinearLR', start_factor=1e-3, by_epoch=False, begin=0, end=200),
-    dict(type='CosineAnnealingLR', eta_min=1e-7, by_epoch=False, begin=200, end=2000),
+    dict(type='LinearLR', start_factor=1e-3, by_epoch=False, begin=0, end=100),
+    dict(type='CosineAnnealingLR', eta_min=1e-7, by_epoch=False, begin=100, end=1000),
 ]
 custom_hooks = [
     dict(type='sapiens2_mm.TeacherUpdateHook'),
     dict(type='sapiens2_mm.PretrainDataHook'),
-    dict(type='sapiens2_mm.ReconstructionHook', interval=500),
+    dict(type='sapiens2_mm.ReconstructionHook', interval=250),
     dict(type='sapiens2_mm.ExportBackboneHook'),
 ]
-default_hooks = dict(logger=dict(interval=20), checkpoint=dict(interval=500))
+default_hooks = dict(logger=dict(interval=20), checkpoint=dict(interval=250))

@@ -5,22 +5,23 @@ _base_ = [
     '../_base_/schedules/probe_5k.py',
 ]
 default_scope = 'sapiens2_mm'
-data_root = 'data/synthetic_humans_256x192'
+data_root = 'data/synthetic_humans_128x96'
 model = dict(
     backbone=dict(
         arch=dict(
             _delete_=True,
-            embed_dims=192,
-            num_layers=6,
-            num_heads=6,
-            feedforward_channels=512,
+            embed_dims=96,
+            num_layers=4,
+            num_heads=3,
+            feedforward_channels=192,
         ),
-        img_size=(256, 192),
+        img_size=(128, 96),
+        patch_size=8,
         rope_dtype='fp32',
-        frozen_stages=6,
+        frozen_stages=4,
         with_cp=False,
     ),
-    neck=dict(type='sapiens2_mm.ProbeNeck', in_channels=192),
+    neck=dict(type='sapiens2_mm.ProbeNeck', in_channels=96),
     decode_head=dict(
         _delete_=True,
         type='sapiens2_mm.ProbePointmapHead',
@@ -44,7 +45,7 @@ train_pipeline = [
     dict(type='sapiens2_mm.LoadImage'),
     dict(type='sapiens2_mm.LoadDenseAnnotations', fields=['depth'], with_camera=True),
     dict(type='sapiens2_mm.DenseRandomFlip', prob=0.5),
-    dict(type='sapiens2_mm.Letterbox', size=(256, 192)),
+    dict(type='sapiens2_mm.Letterbox', size=(128, 96)),
     dict(type='sapiens2_mm.PointmapTarget'),
     dict(type='sapiens2_mm.PackDenseInputs'),
 ]
@@ -52,24 +53,24 @@ test_pipeline = [
     dict(type='sapiens2_mm.LoadImage'),
     dict(type='sapiens2_mm.LoadDenseAnnotations', fields=['depth'], with_camera=True),
     dict(
-        type='sapiens2_mm.Letterbox', size=(256, 192), rounding='floor', with_maps=False
+        type='sapiens2_mm.Letterbox', size=(128, 96), rounding='floor', with_maps=False
     ),
     dict(type='sapiens2_mm.PointmapTarget'),
     dict(type='sapiens2_mm.PackDenseInputs'),
 ]
 train_dataloader = dict(
-    batch_size=8,
+    batch_size=32,
     num_workers=1,
     dataset=dict(data_root=data_root, pipeline=train_pipeline),
 )
 val_dataloader = dict(
-    batch_size=8,
+    batch_size=32,
     num_workers=1,
     dataset=dict(data_root=data_root, pipeline=test_pipeline),
 )
 test_dataloader = val_dataloader
-train_cfg = dict(max_iters=600, val_interval=600)
+train_cfg = dict(max_iters=500, val_interval=500)
 param_scheduler = [
-    dict(type='CosineAnnealingLR', eta_min=0.0, by_epoch=False, begin=0, end=600)
+    dict(type='CosineAnnealingLR', eta_min=0.0, by_epoch=False, begin=0, end=500)
 ]
 default_hooks = dict(logger=dict(interval=20))
