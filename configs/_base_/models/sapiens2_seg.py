@@ -52,3 +52,4 @@ visualizer = dict(
     name='visualizer',
 )
 tta_model = dict(type='sapiens2_mm.Sapiens2SegTTAModel')
+custom_hooks = [dict(type='sapiens2_mm.ClassCheckHook')]

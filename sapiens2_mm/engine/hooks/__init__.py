@@ -1,6 +1,7 @@
 """Hooks."""
 
 from .atomic_checkpoint_hook import AtomicCheckpointHook
+from .class_check_hook import ClassCheckHook
 from .export_backbone_hook import ExportBackboneHook
 from .keypoint_check_hook import KeypointCheckHook
 from .load_checkpoint_hook import LoadCheckpointHook
@@ -12,6 +13,7 @@ from .visualization_hook import VisualizationHook
 
 __all__ = [
     'AtomicCheckpointHook',
+    'ClassCheckHook',
     'ExportBackboneHook',
     'KeypointCheckHook',
     'LoadCheckpointHook',

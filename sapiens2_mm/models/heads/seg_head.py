@@ -36,6 +36,10 @@ class Sapiens2SegHead(BaseDecodeHead):
         init_cfg: mmengine's; by default convolutions are Kaiming normal (fan out),
             their bias 0, and deconvolutions keep PyTorch's own rule.
 
+    Raises:
+        ValueError: for fewer than 2 classes, channels and kernels of different number,
+            or a loss with another number of class weights than classes.
+
     Source: official repository, first public release, segmentation head.
     """
 
@@ -78,6 +82,14 @@ class Sapiens2SegHead(BaseDecodeHead):
             align_corners=align_corners,
             init_cfg=init_cfg,
         )
+        for module in self._losses():
+            weights = getattr(module, 'class_weight', None)
+            if weights is not None and len(weights) != num_classes:
+                raise ValueError(
+                    f'Sapiens2SegHead: num_classes is {num_classes}, but '
+                    f'{type(module).__name__} has {len(weights)} class weights; give '
+                    'one weight per class, or class_weight=None'
+                )
         self.deconv_layers = make_deconv_layers(
             in_channels, deconv_out_channels, deconv_kernel_sizes
         )
@@ -112,11 +124,8 @@ class Sapiens2SegHead(BaseDecodeHead):
         with torch.autocast(seg_logits.device.type, enabled=False):
             if seg_logits.shape[2:] != labels.shape[1:]:
                 seg_logits = self._resize(seg_logits.float(), labels.shape[1:])
-            modules = self.loss_decode
-            if not isinstance(modules, nn.ModuleList):
-                modules = [modules]
             losses: dict[str, Tensor] = {}
-            for module in modules:
+            for module in self._losses():
                 value = module(seg_logits, labels, ignore_index=self.ignore_index)
                 name = module.loss_name
                 losses[name] = losses[name] + value if name in losses else value
@@ -135,6 +144,10 @@ class Sapiens2SegHead(BaseDecodeHead):
         if seg_logits.shape[2:] == size:
             return seg_logits
         return self._resize(seg_logits, size)
+
+    def _losses(self) -> list[nn.Module]:
+        many = isinstance(self.loss_decode, nn.ModuleList)
+        return list(self.loss_decode) if many else [self.loss_decode]
 
     def _resize(self, seg_logits: Tensor, size: Sequence[int]) -> Tensor:
         return F.interpolate(

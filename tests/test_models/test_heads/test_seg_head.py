@@ -143,3 +143,8 @@ def test_errors():
         Sapiens2SegHead(6, 1)
     with pytest.raises(ValueError, match='one entry per stage'):
         Sapiens2SegHead(6, 4, deconv_out_channels=(8,))
+    loss = dict(type='sapiens2_mm.WeightedCrossEntropyLoss', class_weight=[1, 2, 3])
+    with pytest.raises(
+        ValueError, match=r'num_classes is 4, but Weighted.*has 3 class'
+    ):
+        Sapiens2SegHead(6, 4, loss_decode=loss)
