@@ -26,6 +26,7 @@ from .init import init_backbone, pretrained_cfg
 
 OUT_TYPES = ('raw', 'cls_token', 'featmap')
 NUM_STORAGE_TOKENS = 8
+_BEFORE_BLOCKS = ('patch_embed', 'tokenizer', 'cls_token', 'storage_tokens')
 
 
 @MODELS.register_module()
@@ -193,6 +194,10 @@ class Sapiens2(BaseModule):
             (B, 1, 1+8+n, D); grid (h, w) of all tokens. Tokens and tables of several
             calls with equal n may be joined along B and encoded at once.
         """
+        if x.ndim != 4:
+            raise ValueError(
+                f'Sapiens2: expected images (B, C, H, W), got shape {tuple(x.shape)}'
+            )
         size = tuple(x.shape[2:])
         check_size('input size', size, self.patch_size, self.size_multiple)
         x, grid = self.patch_embed(x)
@@ -285,12 +290,7 @@ class Sapiens2(BaseModule):
             name = param_name[len(prefix) :]
             if name.startswith('blocks.'):
                 return int(name.split('.')[1]) + 1, num_depths
-            if name.split('.')[0] in (
-                'patch_embed',
-                'tokenizer',
-                'cls_token',
-                'storage_tokens',
-            ):
+            if name.split('.')[0] in _BEFORE_BLOCKS:
                 return 0, num_depths
         return num_depths - 1, num_depths
 

@@ -1,5 +1,6 @@
 """Self-attention with grouped keys and values."""
 
+import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -60,7 +61,20 @@ class GroupedQueryAttention(nn.Module):
         v = self.wv(x).view(heads).transpose(1, 2)
         if rope is not None:
             q, k = rotate(q, rope), rotate(k, rope)
-        y = F.scaled_dot_product_attention(
-            q, k, v, enable_gqa=self.num_kv_heads != self.num_heads
-        )
+        shared = self.num_kv_heads != self.num_heads
+        if shared and not _shares_natively(q):
+            repeats = self.num_heads // self.num_kv_heads
+            k, v = (y.repeat_interleave(repeats, dim=1) for y in (k, v))
+            shared = False
+        y = F.scaled_dot_product_attention(q, k, v, enable_gqa=shared)
         return self.gamma(self.proj(y.transpose(1, 2).flatten(2)))
+
+
+def _shares_natively(q: Tensor) -> bool:
+    """Whether a fused kernel reads shared keys in place.
+
+    Elsewhere torch would fall back to attention that stores all scores.
+    """
+    if q.device.type == 'cuda':
+        return q.dtype in (torch.float16, torch.bfloat16)
+    return q.device.type == 'cpu'

@@ -312,6 +312,8 @@ def test_wrong_input_size():
     model = tiny()
     with pytest.raises(ValueError, match=r'\(65, 48\) must be a multiple of patch_'):
         model(torch.zeros(1, 3, 65, 48))
+    with pytest.raises(ValueError, match=r'\(B, C, H, W\), got shape \(3, 64, 48\)'):
+        model(torch.zeros(3, 64, 48))
     model = tiny(use_tokenizer=True, img_size=(64, 64))
     with pytest.raises(ValueError, match=r'\(64, 96\) must be a multiple .* = 64'):
         model(torch.zeros(1, 3, 64, 96))

@@ -3,7 +3,12 @@
 import pytest
 import torch
 
-from sapiens2_mm.models.layers import GroupedQueryAttention, RotaryEmbedding, rotate
+from sapiens2_mm.models.layers import (
+    GroupedQueryAttention,
+    RotaryEmbedding,
+    attention,
+    rotate,
+)
 
 
 def explicit(attn, x, rope=None):
@@ -40,6 +45,15 @@ def test_equals_the_written_out_formula(num_kv_heads):
         torch.testing.assert_close(attn(x, table), explicit(attn, x, table))
     with torch.no_grad():
         torch.testing.assert_close(attn(x, rope), explicit(attn, x, rope))
+
+
+def test_same_numbers_where_no_kernel_shares_keys(monkeypatch):
+    torch.manual_seed(0)
+    attn = GroupedQueryAttention(32, 4, 2)
+    x = torch.randn(2, 7, 32)
+    expected = attn(x)
+    monkeypatch.setattr(attention, '_shares_natively', lambda q: False)
+    torch.testing.assert_close(attn(x), expected)
 
 
 def test_table_per_sample_equals_sample_by_sample():
