@@ -4,6 +4,7 @@ Everything is measured in one run, in turns, so that a busy or slow machine chan
 all numbers alike. Needs ``pip install transformers``.
 
     python tools/benchmark/backbone.py --threads 2 --repeats 5
+    python tools/benchmark/backbone.py --threads 1 --clock cpu    # on a busy machine
 """
 
 import argparse
@@ -18,6 +19,7 @@ from sapiens2_mm.models.backbones import Sapiens2
 
 ARCH = 'sapiens2_0.1b'
 DTYPES = {'fp32': torch.float32, 'bf16': torch.bfloat16}
+CLOCKS = {'wall': time.perf_counter, 'cpu': time.process_time}
 
 
 def transformers_backbone(ours: Sapiens2) -> nn.Module:
@@ -52,20 +54,28 @@ def count_flops(model: Sapiens2, img_size: tuple[int, int]) -> int:
     return flops
 
 
-def measure(runs: dict[str, Callable], repeats: int) -> dict[str, float]:
+def measure(
+    runs: dict[str, Callable], repeats: int, clock: Callable[[], float]
+) -> dict[str, float]:
     """Median seconds of each run; one untimed round, then ``repeats`` rounds."""
     times = {name: [] for name in runs}
     for turn in range(repeats + 1):
         for name, run in runs.items():
-            start = time.perf_counter()
+            start = clock()
             run()
             if turn:
-                times[name].append(time.perf_counter() - start)
+                times[name].append(clock() - start)
     return {name: statistics.median(values) for name, values in times.items()}
 
 
 @torch.inference_mode()
-def compare(dtype_name: str, repeats: int, img_size: tuple[int, int]) -> None:
+def compare(
+    dtype_name: str,
+    img_size: tuple[int, int],
+    repeats: int,
+    clock: Callable[[], float],
+) -> None:
+    """Print the numbers of one dtype."""
     dtype = DTYPES[dtype_name]
     ours = Sapiens2(ARCH, img_size=img_size, rope_dtype='fp32').eval()
     released = Sapiens2(ARCH, img_size=img_size).eval()
@@ -83,6 +93,7 @@ def compare(dtype_name: str, repeats: int, img_size: tuple[int, int]) -> None:
             'matmul': lambda: left @ right,
         },
         repeats,
+        clock,
     )
     flops = count_flops(ours, img_size)
     peak = 2 * side**3 / seconds.pop('matmul')
@@ -98,9 +109,17 @@ def compare(dtype_name: str, repeats: int, img_size: tuple[int, int]) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument('--threads', type=int, default=torch.get_num_threads())
     parser.add_argument('--repeats', type=int, default=5)
+    parser.add_argument(
+        '--clock',
+        choices=CLOCKS,
+        default='wall',
+        help='cpu: processor seconds of all threads, which waiting does not change',
+    )
     parser.add_argument('--dtypes', nargs='+', choices=DTYPES, default=list(DTYPES))
     parser.add_argument(
         '--img-size', type=int, nargs=2, default=(1024, 768), metavar=('H', 'W')
@@ -109,7 +128,7 @@ def main() -> None:
     torch.set_num_threads(args.threads)
     torch.manual_seed(0)
     for dtype_name in args.dtypes:
-        compare(dtype_name, args.repeats, tuple(args.img_size))
+        compare(dtype_name, tuple(args.img_size), args.repeats, CLOCKS[args.clock])
 
 
 if __name__ == '__main__':
