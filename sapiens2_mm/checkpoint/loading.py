@@ -38,7 +38,7 @@ def load_for_inference(
     Raises:
         CheckpointError: if the checkpoint does not fit; names the keys and shapes.
     """
-    checkpoint = read_checkpoint(source, map_location=device)
+    checkpoint = read_checkpoint(source, device, dtype)
     found = match(checkpoint['state_dict'], model, source)
     del checkpoint['state_dict']
     if strict:

@@ -10,11 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from mmengine.utils import digit_version
 from safetensors import SafetensorError, safe_open
+from safetensors import __version__ as safetensors_version
 from torch import Tensor
 
 from .errors import CheckpointError
 from .hub import download_hub_file, download_url
+from .layouts import PERIODS
 from .unpickler import RestrictedPickle, UnsafePickleError
 
 Location = str | torch.device | Callable | dict | None
@@ -22,6 +25,7 @@ Location = str | torch.device | Callable | dict | None
 # Where tools put the weights, in the order the official loader looks.
 _WRAPPERS = ('state_dict', 'model', 'teacher', 'model_state_dict', 'module')
 _SHARD_INDEX = '.safetensors.index.json'
+_CAN_READ = digit_version(safetensors_version) >= digit_version('0.8.0')
 
 
 class _PlainOnDisk(dict):
@@ -59,7 +63,11 @@ class _NoTrainingState(_PlainOnDisk):
         )
 
 
-def read_checkpoint(source: str | Path, map_location: Location = 'cpu') -> Checkpoint:
+def read_checkpoint(
+    source: str | Path,
+    map_location: Location = 'cpu',
+    dtype: torch.dtype | None = None,
+) -> Checkpoint:
     """Read weights and, where the file has them, the rest of a training state.
 
     Args:
@@ -67,6 +75,9 @@ def read_checkpoint(source: str | Path, map_location: Location = 'cpu') -> Check
             ``hf://OWNER/REPO[@REVISION][/FILE]``. Read are ``.safetensors``, sharded
             safetensors by their index file, and what ``torch.save`` wrote.
         map_location: where tensors go, as for ``torch.load``.
+        dtype: what floating weights are cast to; rotary periods keep theirs. Tensors
+            of a safetensors file are read and cast one by one, so that the file is
+            never in memory as a whole. None keeps them.
 
     Returns:
         A dict with at least ``state_dict`` and ``meta``.
@@ -76,8 +87,11 @@ def read_checkpoint(source: str | Path, map_location: Location = 'cpu') -> Check
         FileNotFoundError: if it does not exist.
     """
     path = fetch(source)
-    checkpoint, entries = _read_file(path, map_location)
-    return _unwrap(checkpoint, str(source), entries)
+    checkpoint, entries = _read_file(path, map_location, dtype)
+    result = _unwrap(checkpoint, str(source), entries)
+    for key, value in result['state_dict'].items():
+        result['state_dict'][key] = _cast(key, value, dtype)
+    return result
 
 
 def fetch(source: str | Path) -> Path:
@@ -106,13 +120,21 @@ def _only_weights_of(folder: Path) -> Path:
     return found[0]
 
 
-def _read_file(path: Path, map_location: Location) -> tuple[Any, dict[str, str]]:
+def _cast(key: str, value: Any, dtype: torch.dtype | None) -> Any:
+    if dtype is None or not isinstance(value, Tensor) or not value.is_floating_point():
+        return value
+    return value if key.endswith(PERIODS) else value.to(dtype)
+
+
+def _read_file(
+    path: Path, map_location: Location, dtype: torch.dtype | None
+) -> tuple[Any, dict[str, str]]:
     """Content and, for safetensors, the text entries of the header."""
     try:
         if path.name.endswith('.json'):
-            return _read_shards(path, map_location), {}
+            return _read_shards(path, map_location, dtype), {}
         if path.suffix == '.safetensors' or _looks_like_safetensors(path):
-            return _read_safetensors(path, map_location)
+            return _read_safetensors(path, map_location, dtype)
         return _read_pickle(path, map_location), {}
     except UnsafePickleError as err:
         raise CheckpointError(
@@ -154,15 +176,23 @@ def _looks_like_safetensors(path: Path) -> bool:
 
 
 def _read_safetensors(
-    path: Path, map_location: Location
+    path: Path, map_location: Location, dtype: torch.dtype | None
 ) -> tuple[dict[str, Tensor], dict[str, str]]:
     device = map_location if isinstance(map_location, str | torch.device) else 'cpu'
-    with safe_open(path, framework='pt', device=str(device)) as file:
-        tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
+    options = dict(framework='pt', device=str(device))
+    if dtype is not None and _CAN_READ:
+        options['backend'] = 'pread'  # pages of a mapped file would add up
+    with safe_open(path, **options) as file:
+        tensors = {
+            key: _cast(key, file.get_tensor(key), dtype)
+            for key in file.keys()  # noqa: SIM118
+        }
         return tensors, file.metadata() or {}
 
 
-def _read_shards(path: Path, map_location: Location) -> dict[str, Tensor]:
+def _read_shards(
+    path: Path, map_location: Location, dtype: torch.dtype | None
+) -> dict[str, Tensor]:
     index = json.loads(path.read_text(encoding='utf-8'))
     if not isinstance(index, dict) or not isinstance(index.get('weight_map'), dict):
         raise CheckpointError(f'{path} has no "weight_map"; it is no safetensors index')
@@ -173,7 +203,7 @@ def _read_shards(path: Path, map_location: Location) -> dict[str, Tensor]:
             raise CheckpointError(f'{path} names {name!r}, a file outside its folder')
         if not shard.is_file():
             raise CheckpointError(f'{path} names the file {name}, which is missing')
-        tensors.update(_read_safetensors(shard, map_location)[0])
+        tensors.update(_read_safetensors(shard, map_location, dtype)[0])
     lost = sorted(set(index['weight_map']) - set(tensors))
     if lost:
         raise CheckpointError(f'{path} lists {lost[:5]}, which no shard holds')
