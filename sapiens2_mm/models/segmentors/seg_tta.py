@@ -48,7 +48,8 @@ class Sapiens2SegTTAModel(SegTTAModel):
         for views in data_samples_list:
             total = None
             for view in views:
-                prob = view.pop('seg_logits').data.softmax(0)
+                prob = view.seg_logits.data.softmax(0)
+                del view.seg_logits
                 if view.metainfo.get('flip'):
                     prob = prob[self._mirror_order(view, len(prob))]
                 total = prob if total is None else total.add_(prob)
