@@ -18,10 +18,10 @@ SCOPES = {'pose': 'mmpose', 'seg': 'mmseg'}
 ROOT_TYPES = {
     'AdamW', 'CheckpointHook', 'ConstantLR', 'CosineAnnealingLR', 'DefaultSampler',
     'DistSamplerSeedHook', 'DumpResults', 'EMAHook', 'ExponentialMovingAverage',
-    'InfiniteSampler', 'IterTimerHook', 'LinearLR', 'LocalVisBackend', 'LoggerHook',
-    'OptimWrapper', 'Pad', 'ParamSchedulerHook', 'PolyLR', 'Pretrained', 'RandomApply',
-    'RandomResize', 'SGD', 'TensorboardVisBackend', 'TestTimeAug',
-    'default_collate', 'pseudo_collate',
+    'InfiniteSampler', 'IterTimerHook', 'Kaiming', 'LinearLR', 'LocalVisBackend',
+    'LoggerHook', 'Normal', 'OptimWrapper', 'Pad', 'ParamSchedulerHook', 'PolyLR',
+    'Pretrained', 'RandomApply', 'RandomResize', 'SGD', 'TensorboardVisBackend',
+    'TestTimeAug', 'default_collate', 'pseudo_collate',
 }  # fmt: skip
 
 
