@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from pathlib import Path
 
 import cv2
@@ -40,9 +39,12 @@ def record_path(root: Path, index: int) -> Path:
 
 
 def write_atomic(path: Path, data: bytes) -> None:
-    """Write a file so that it is never seen half done."""
+    """Write a file so that it is never seen half done.
+
+    What a killed run left behind has the same name and is written over.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f'{path.name}.{os.getpid()}.partial')
+    partial = path.with_name(f'{path.name}.partial')
     partial.write_bytes(data)
     partial.replace(path)
 

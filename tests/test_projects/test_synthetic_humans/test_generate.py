@@ -134,7 +134,8 @@ def test_command_line_reports_settings_errors(shipped, capsys):
 
 def damage(root: Path) -> None:
     """Delete, cut and overwrite files of three samples; drop an annotation file."""
-    (root / 'seg' / '000000.png').unlink()
+    seg = root / 'seg' / '000000.png'
+    seg.rename(seg.with_name('000000.png.partial'))
     normal = root / 'normal' / '000001.png'
     normal.write_bytes(normal.read_bytes()[:-100])
     (root / 'records' / '000002.json').write_text('{"files": {')
