@@ -40,6 +40,8 @@ def _models(folder: Path) -> dict[str, ModelInfo]:
     for metafile in index['Import']:
         text = (folder.parent / metafile).read_text(encoding='utf-8')
         for entry in yaml.safe_load(text)['Models']:
+            if 'Config' not in entry:
+                continue
             info = ModelInfo(
                 entry.get('Alias', entry['Name']),
                 folder.parent / entry['Config'],
