@@ -9,11 +9,16 @@ follow the layout's mirror pairs: in the direction left to right in the image,
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import cv2
 import numpy as np
 
 from .classes import Layer
 from .paint import IRIS_ANGLE, PUPIL_ANGLE, brow_curve
+
+if TYPE_CHECKING:
+    from .keypoint_table import Hits, Layout
 
 MIDPOINTS = {1: 0.25, 2: 0.75, 3: 0.125, 4: 0.375, 5: 0.625, 6: 0.875}
 _SIDES = (('r', -1), ('l', 1))
@@ -49,12 +54,13 @@ _EAR = {
 }
 
 
-def _front_hits(layout, x: np.ndarray, z: np.ndarray, layer: Layer = Layer.SKIN):
+def _front_hits(layout: Layout, x: np.ndarray, z: np.ndarray) -> Hits:
+    """What a viewer from the front sees at the skin positions (x, z)."""
     origins = np.stack([x.ravel(), np.full(x.size, -0.6), z.ravel()], axis=1)
-    return layout.shoot(origins, [0, 1, 0], layer)
+    return layout.shoot(origins, [0, 1, 0])
 
 
-def add_midline(layout) -> None:
+def add_midline(layout: Layout) -> None:
     """Nose bridge, nose tip and chin from the profile of the face."""
     eye = layout.surface.eye[2]
     z = np.linspace(eye - 0.13, eye + 0.05, 361)
@@ -81,7 +87,7 @@ def add_midline(layout) -> None:
     layout.nose_base, layout.chin = base, chin
 
 
-def add_nose(layout) -> None:
+def add_nose(layout: Layout) -> None:
     """Nose wings and nostrils, relative to the base of the nose."""
     base = layout.nose_base
     for side, sign in _SIDES:
@@ -94,7 +100,7 @@ def add_nose(layout) -> None:
             layout.front(f'{corner}_corner_of_{side}_nostril', sign * x, base + z)
 
 
-def add_mouth(layout) -> None:
+def add_mouth(layout: Layout) -> None:
     """Lips: the borders of the same mask that labels the lips."""
     s = layout.surface
     x = np.linspace(-0.045, 0.045, 361)
@@ -138,7 +144,7 @@ def add_mouth(layout) -> None:
     layout.front('center_of_labiomental_groove', 0, (low_lip[1] + layout.chin) / 2)
 
 
-def add_brows(layout) -> None:
+def add_brows(layout: Layout) -> None:
     """Eyebrows on the curve that is also painted."""
     eye = layout.surface.eye
     for side, sign in _SIDES:
@@ -160,7 +166,7 @@ def add_brows(layout) -> None:
         add('end', 0.99, 0)
 
 
-def add_lids(layout) -> None:
+def add_lids(layout: Layout) -> None:
     """Lash, eyelid and crease lines from the opening between the lids."""
     s = layout.surface
     eye = s.eye
@@ -205,7 +211,7 @@ def add_lids(layout) -> None:
                     layout.front(f'{side}_midpoint_{k}_{where}', *lid(t, top, lift))
 
 
-def add_eyes(layout) -> None:
+def add_eyes(layout: Layout) -> None:
     """Iris and pupil on the eyeball; clock positions as the viewer sees them."""
     for side, sign in _SIDES:
         layer = Layer.EYE_LEFT if sign > 0 else Layer.EYE_RIGHT
@@ -231,7 +237,7 @@ def add_eyes(layout) -> None:
                 add(f'{border}_midpoint_{k}', angle, clock)
 
 
-def add_ears(layout) -> None:
+def add_ears(layout: Layout) -> None:
     """Ear points, approximate: a fixed pattern in the box of the left ear.
 
     The right ear is its mirror image by the layout's swap pairs, which join

@@ -10,12 +10,15 @@ from __future__ import annotations
 import hashlib
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import cv2
 import numpy as np
 
 from .palette import GAMMA
-from .sample import Sample
+
+if TYPE_CHECKING:
+    from .sample import Sample
 
 DEPTH_STEP = 2e-4  # metres per unit; 16 bits reach 13.1 m
 NORMAL_SCALE = 32767.5

@@ -11,6 +11,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mmengine.logging import print_log
 
@@ -20,7 +21,11 @@ from .environment import (
     first_build_pending,
     require_dependencies,
 )
+from .files import read_record, write_atomic, write_sample
 from .keypoint_names import keypoint_names
+
+if TYPE_CHECKING:
+    from .sample import Renderer
 
 FORMAT = 'sapiens2_mm synthetic humans'
 GENERATOR_VERSION = 1  # raise when the same settings give other bytes
@@ -107,8 +112,6 @@ def generate(root: str | Path, settings: Settings, workers: int = 1) -> None:
         SettingsError: if ``root`` holds other files or a set with other settings.
     """
     require_dependencies()
-    from .files import read_record
-
     if workers < 1:
         raise SettingsError(f'workers: expected at least 1, got {workers}')
     root = Path(root)
@@ -131,8 +134,6 @@ def generate(root: str | Path, settings: Settings, workers: int = 1) -> None:
 
 def _open_root(root: Path, settings: Settings) -> None:
     """Write the manifest, or compare it with the one that is there."""
-    from .files import write_atomic
-
     path = root / 'manifest.json'
     manifest = {
         'format': FORMAT,
@@ -205,7 +206,7 @@ def _one_thread_each() -> Iterator[None]:
 
 
 @lru_cache(maxsize=1)
-def _renderer():
+def _renderer() -> Renderer:
     """This process's renderer."""
     import cv2
     import torch
@@ -219,15 +220,11 @@ def _renderer():
 
 def _render_one(root: Path, settings: Settings, index: int) -> None:
     """Render and write one sample (runs in a worker process)."""
-    from .files import write_sample
-
     size = (settings.height, settings.width)
     write_sample(root, _renderer().render(settings.seed, index, size), index)
 
 
 def _write_annotations(root: Path, settings: Settings, records: dict) -> None:
-    from .files import write_atomic
-
     category = {
         'id': 1,
         'name': 'person',

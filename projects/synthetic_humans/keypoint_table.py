@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import ArrayLike
 
 from .body import BodyModel
 from .classes import Layer
@@ -65,17 +66,18 @@ class Layout:
     Attributes:
         surface: the canonical render mesh.
         entries: name -> JSON entry without id and name.
-        lip_split: set by ``add_mouth``.
+        lip_split: metres of jaw motion between the lips, set by ``add_mouth``.
+        nose_base, chin: canonical heights, set by ``add_midline``.
     """
 
     def __init__(self, surface: Surface) -> None:
         self.surface = surface
         self.entries: dict[str, dict] = {}
-        self.lip_split = float('nan')
+        self.lip_split = self.nose_base = self.chin = float('nan')
         self._probes: dict[Layer, tuple[np.ndarray, Caster]] = {}
 
     def shoot(
-        self, origins: np.ndarray, directions: np.ndarray, layer: Layer = Layer.SKIN
+        self, origins: ArrayLike, directions: ArrayLike, layer: Layer = Layer.SKIN
     ) -> Hits:
         """First hits of rays (R, 3) on one layer."""
         if layer not in self._probes:
@@ -91,7 +93,11 @@ class Layout:
         return hits.blend(attribute[self.surface.faces[hits.face]])
 
     def surface_point(
-        self, name: str, origin, direction, layer: Layer = Layer.SKIN
+        self,
+        name: str,
+        origin: ArrayLike,
+        direction: ArrayLike,
+        layer: Layer = Layer.SKIN,
     ) -> None:
         """Add the point where a ray meets a layer.
 

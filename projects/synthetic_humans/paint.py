@@ -167,7 +167,9 @@ class Painter:
         colour = np.where(is_top[:, None], self._print(points), self.palette.bottom)
         colour = colour * _grain(points)
 
-        def over(mask: np.ndarray, classes: np.ndarray | int, paint) -> None:
+        def over(
+            mask: np.ndarray, classes: np.ndarray | int, paint: np.ndarray
+        ) -> None:
             nonlocal label, colour
             label = np.where(mask, classes, label)
             colour = np.where(mask[:, None], paint, colour)

@@ -157,7 +157,7 @@ class Caster:
         )
         self._keep = _array(keep, float)
 
-    def _launch(self, kernel, num: int, inputs: list, outputs: list) -> None:
+    def _launch(self, kernel: wp.Kernel, num: int, inputs: list, outputs: list) -> None:
         wp.launch(
             kernel,
             dim=num,

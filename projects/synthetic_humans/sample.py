@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .body import BodyModel
+from .body import BodyModel, PosedBody
 from .camera import Camera, sample_camera
 from .classes import Layer
 from .garments import Outfit, dress, sample_outfit
@@ -168,7 +168,12 @@ class Renderer:
         return skin[s.canonical[skin, 2] > lowest[traits.framing]]
 
     def _build(
-        self, outfit: Outfit, posed, fine: np.ndarray, camera: Camera, noise_seed: int
+        self,
+        outfit: Outfit,
+        posed: PosedBody,
+        fine: np.ndarray,
+        camera: Camera,
+        noise_seed: int,
     ) -> _Mesh:
         s = self.surface
         vertices, keep = dress(s, outfit, fine, noise_seed)
@@ -218,7 +223,7 @@ class Renderer:
         )
 
     def _keypoints(
-        self, posed, camera: Camera, mesh: _Mesh, caster: Caster
+        self, posed: PosedBody, camera: Camera, mesh: _Mesh, caster: Caster
     ) -> tuple[np.ndarray, np.ndarray]:
         points = camera.to_camera(self.keypoints.positions(posed))
         pixels = camera.project(points)
