@@ -209,8 +209,8 @@ class Sapiens2(BaseModule):
             x, grid = self.tokenizer(x, grid, ids_keep)
         elif ids_keep is not None:
             x = x[torch.arange(x.shape[0], device=x.device)[:, None], ids_keep]
-        prefix = torch.cat((self.cls_token, self.storage_tokens), dim=1)
-        x = torch.cat((prefix.expand(x.shape[0], -1, -1), x), dim=1)
+        prefix = (self.cls_token, self.storage_tokens)
+        x = torch.cat((*(t.expand(x.shape[0], -1, -1) for t in prefix), x), dim=1)
         rope = self.rope_embed(grid)
         if ids_keep is not None:
             rows = torch.arange(self.num_prefix_tokens, device=x.device)

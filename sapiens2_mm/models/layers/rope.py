@@ -27,11 +27,10 @@ def rotate(x: Tensor, table: tuple[Tensor, Tensor]) -> Tensor:
         lie apart in memory is 8 % slower on a CPU.
     """
     cos, sin = table
-    y = x.to(cos.dtype)
-    first, second = y.chunk(2, dim=-1)
-    with torch.autocast(x.device.type, enabled=False):  # fp16 refuses to cat bf16
-        swapped = torch.cat((second, first), dim=-1)  # contiguous
-    return swapped.mul_(sin).add_(y * cos).to(x.dtype)
+    # Joined before the cast: fp16 autocast refuses to join bf16 tensors.
+    first, second = x.chunk(2, dim=-1)
+    swapped = torch.cat((second, first), dim=-1).to(cos.dtype)  # contiguous
+    return swapped.mul_(sin).add_(x.to(cos.dtype) * cos).to(x.dtype)
 
 
 class RotaryEmbedding(nn.Module):

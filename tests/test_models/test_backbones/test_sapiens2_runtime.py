@@ -33,6 +33,18 @@ def test_trains_under_autocast_without_a_warning(options):
 
 
 @torch.no_grad()
+@pytest.mark.parametrize('rope_dtype', ['bf16', 'fp32'])
+@pytest.mark.parametrize('dtype', [torch.bfloat16, torch.float16])
+def test_inference_under_autocast(dtype, rope_dtype):
+    model = tiny(rope_dtype=rope_dtype)
+    image = torch.randn(2, 3, 64, 64)
+    expected = model(image)[0]
+    with torch.autocast('cpu', dtype):
+        out = model(image)[0]
+    assert (out - expected).norm() / expected.norm() < 0.03
+
+
+@torch.no_grad()
 @pytest.mark.parametrize('dtype', [torch.bfloat16, torch.float16])
 def test_half_precision(dtype):
     model = tiny()
