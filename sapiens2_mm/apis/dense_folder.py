@@ -51,8 +51,8 @@ def predict_to_folder(
             f'{IMAGE_SUFFIXES}'
         )
     out_dir.mkdir(parents=True, exist_ok=True)
-    config = {**model.cfg.visualizer, 'name': f'predictions of {source}'}
-    visualizer = VISUALIZERS.build(config)
+    kind = model.cfg.visualizer.type
+    visualizer = VISUALIZERS.build(dict(type=kind, name=f'predictions of {source}'))
     names: Counter[str] = Counter()
     failures = {}
     for path in track_iter_progress(sorted(paths)):
