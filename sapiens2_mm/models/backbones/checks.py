@@ -84,6 +84,11 @@ def check_size(
     Raises:
         ValueError: names the size and the multiple.
     """
+    if multiple < 1:
+        raise ValueError(
+            'Sapiens2: patch_size and window_size must be positive, got patch_size '
+            f'{patch_size}'
+        )
     if all(side > 0 and side % multiple == 0 for side in size):
         return
     factors = f'patch_size {patch_size}'

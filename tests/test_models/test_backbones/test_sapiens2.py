@@ -285,6 +285,7 @@ def test_layer_depth():
             ValueError,
             r'img_size \(1000, 768\) must be a multiple of patch_size 16; pad or',
         ),
+        (dict(patch_size=0), ValueError, 'window_size must be positive, got patch_'),
         (dict(img_size=0), ValueError, r'img_size \(0, 0\)'),
         (
             dict(img_size=(96, 64), use_tokenizer=True),
