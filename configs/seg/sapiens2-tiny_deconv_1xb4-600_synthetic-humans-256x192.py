@@ -23,8 +23,8 @@ model = dict(
     ),
     decode_head=dict(
         in_channels=192,
-        deconv_out_channels=(96, 64, 32, 24),
-        conv_out_channels=(24,),
+        deconv_out_channels=(64, 48, 32, 16),
+        conv_out_channels=(16,),
         conv_kernel_sizes=(1,),
     ),
 )
