@@ -27,8 +27,9 @@ class LoadDenseAnnotations(BaseTransform):
     * ``depth``: float (H, W) metres along Z, or a 16-bit PNG times
       ``results['depth_scale']`` metres.
     * ``albedo``: float (H, W, 3) RGB in [0, 1], or a PNG of the full range.
-    * ``mask``: first channel above 0 is valid. Where a sample has no mask file,
-      everything is.
+    * ``mask``: valid where any colour channel is above 0, so grey, palette and colour
+      files serve; alpha is not looked at. Where a sample has no mask file, everything
+      is valid.
 
     Values that are not finite, zero vectors and depths that are not positive leave
     the mask.
@@ -67,7 +68,7 @@ class LoadDenseAnnotations(BaseTransform):
         mask = np.ones(results['ori_shape'], bool)
         if results.get('mask_path') is not None:
             values = self._read(results, 'mask')
-            mask = (values if values.ndim == 2 else values[..., 0]) > 0
+            mask = (values.reshape(*mask.shape, -1)[..., :3] > 0).any(2)
         for field in self.fields:
             values, valid = getattr(self, f'_decode_{field}')(
                 self._read(results, field), results
@@ -81,7 +82,7 @@ class LoadDenseAnnotations(BaseTransform):
     def _read(self, results: dict[str, Any], field: str) -> np.ndarray:
         key = f'{field}_path'
         if key not in results:
-            raise KeyError(
+            raise ValueError(
                 f'LoadDenseAnnotations: the sample of {results.get("img_path")} has no '
                 f'{key}; give the dataset fields=[{field!r}]'
             )
@@ -89,14 +90,16 @@ class LoadDenseAnnotations(BaseTransform):
         values = read_array(path, field)
         channels = MAPS[f'gt_{field}'].channels
         expected = [results['ori_shape'] + ((channels,) if channels > 1 else ())]
+        if channels == 1:
+            expected.append((*expected[0], 1))
         if field == 'mask':
-            expected += [(*expected[0], n) for n in (1, 3, 4)]
+            expected += [(*expected[0], n) for n in (3, 4)]
         if values.shape not in expected:
             raise ValueError(
                 f'{path}: expected {field} of shape {expected[0]} like its image '
                 f'{results.get("img_path")}, got {values.shape}'
             )
-        return values
+        return values[..., 0] if values.shape[2:] == (1,) else values
 
     @staticmethod
     def _decode_normal(
@@ -157,7 +160,7 @@ class LoadDenseAnnotations(BaseTransform):
             else:
                 results[name] = matrix
         if intrinsics is None:
-            raise KeyError(
+            raise ValueError(
                 f'LoadDenseAnnotations: the sample of {results.get("img_path")} has no '
                 'camera; give the dataset with_camera=True'
             )

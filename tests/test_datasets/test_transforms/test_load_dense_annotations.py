@@ -1,6 +1,7 @@
 import cv2
 import numpy as np
 import pytest
+from PIL import Image
 
 from sapiens2_mm.datasets import (
     FilterByMask,
@@ -101,17 +102,33 @@ def test_albedo_is_rgb(dtype, tmp_path):
     assert results['gt_albedo'].dtype == np.float32
 
 
-@pytest.mark.parametrize('channels', [None, 1, 3, 4])
-def test_mask_is_the_first_channel(channels, tmp_path):
-    mask = np.zeros(SIZE, np.uint8)
-    mask[2, 3] = 1
-    stored = mask
-    if channels:
-        stored = np.full((*SIZE, channels), 7, np.uint8)
-        # OpenCV writes BGR, so the file's first channel is its third
-        stored[..., 2 if channels > 2 else 0] = mask
-    results = load(tmp_path, 'depth', np.ones(SIZE), mask=stored)
-    assert (results['gt_mask'] == (mask > 0)).all()
+@pytest.mark.parametrize('mode', ['L', '1', 'I;16', 'RGB', 'RGBA', 'P', 'npy'])
+def test_masks_of_any_kind(mode, tmp_path):
+    """Class 2 is green in colour, so its red channel is 0; it is valid all the same."""
+    labels = np.zeros(SIZE, np.uint8)
+    labels[2, 3], labels[4, 1] = 1, 2
+    palette = np.array([[0, 0, 0], [200, 0, 0], [0, 200, 0]], np.uint8)
+    path = tmp_path / ('mask.npy' if mode == 'npy' else 'mask.png')
+    if mode == 'npy':
+        np.save(path, labels > 0)
+    elif mode == 'P':
+        image = Image.fromarray(labels, mode='P')
+        image.putpalette(palette.flatten().tolist())
+        image.save(path)
+    elif mode in ('RGB', 'RGBA'):
+        Image.fromarray(palette[labels]).convert(mode).save(path)
+    elif mode == 'I;16':
+        Image.fromarray(labels.astype(np.uint16)).save(path)
+    else:
+        Image.fromarray((labels > 0) * np.uint8(255)).convert(mode).save(path)
+    results = dict(ori_shape=SIZE, mask_path=str(path))
+    mask = LoadDenseAnnotations(fields=[])(results)['gt_mask']
+    assert (mask == (labels > 0)).all() and mask.dtype == bool
+
+
+def test_a_last_dimension_of_one_is_dropped(tmp_path):
+    results = load(tmp_path, 'depth', np.ones((*SIZE, 1)))
+    assert results['gt_depth'].shape == SIZE
 
 
 def test_camera(tmp_path):
@@ -145,9 +162,9 @@ def test_file_errors(tmp_path):
     with pytest.raises(ValueError, match=r"holds \['a', 'b'\], expected 'depth'"):
         arrays = dict(a=np.ones(SIZE), b=np.ones(SIZE))
         load(tmp_path, 'depth', arrays, '.npz')
-    with pytest.raises(KeyError, match='no depth_path; give the dataset'):
+    with pytest.raises(ValueError, match='no depth_path; give the dataset'):
         LoadDenseAnnotations(fields=['depth'])(dict(ori_shape=SIZE))
-    with pytest.raises(KeyError, match='with_camera=True'):
+    with pytest.raises(ValueError, match='with_camera=True'):
         LoadDenseAnnotations(fields=[], with_camera=True)(dict(ori_shape=SIZE))
     with pytest.raises(FileNotFoundError):
         LoadDenseAnnotations(fields=['depth'])(
