@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 from torch import Tensor
 
-# Logits per piece: 32 MiB in float32, large enough to keep a GPU busy.
-_MAX_ELEMENTS = 2**23
+# Logits per piece: 16 MiB in float32, large enough to keep a GPU busy.
+_MAX_ELEMENTS = 2**22
 
 
 def pixel_chunks(
