@@ -1,3 +1,5 @@
+import json
+
 import numpy as np
 import pytest
 from mmengine.config import Config
@@ -48,7 +50,12 @@ def test_bad_pictures_do_not_end_the_run(make_model, folder, tmp_path):
     assert {name.rsplit('/', 1)[1] for name in failures} == {'cut.png', 'text.jpg'}
     assert all(name in message for name, message in failures.items())
     names = {path.name for path in out.iterdir()}
-    assert names == {'人 1.png', '人 1.npz', '人 1_1.png', '人 1_1.npz'}
+    assert names == {
+        *('人 1.png', '人 1.npz', '人 1_1.png', '人 1_1.npz'),
+        'predictions.json',
+    }
+    records = json.loads((out / 'predictions.json').read_text())['images']
+    assert [record['maps'] for record in records] == ['人 1.npz', '人 1_1.npz']
     normal = np.load(out / '人 1.npz')['pred_normal']
     assert normal.shape == (3, 60, 40) and normal.dtype == np.float32
     assert np.abs(np.linalg.norm(normal, axis=0) - 1).max() < 1e-3
@@ -60,7 +67,7 @@ def test_point_clouds(make_model, folder, tmp_path):
     assert predict_to_folder(make_model('pointmap'), picture, tmp_path, ply=True) == {}
     vertex = PlyData.read(str(tmp_path / '人 1.ply'))['vertex']
     assert len(vertex) == 60 * 40 and vertex['red'].dtype == np.uint8
-    with pytest.raises(ValueError, match=r"predicts \['pred_normal'\]"):
+    with pytest.raises(TypeError, match=r"predicts \['pred_normal'\]"):
         predict_to_folder(make_model('normal'), picture, tmp_path, ply=True)
 
 

@@ -41,7 +41,7 @@ def test_folder(model, pictures, tmp_path):
     failures = segment_to_folder(model, pictures, out)
     assert sorted(failures) == [str(pictures / 'b.jpg'), str(pictures / 'c.jpg')]
     assert all(path in message for path, message in failures.items())
-    records = json.loads((out / 'predictions.json').read_text(), parse_constant=int)
+    records = json.loads((out / 'predictions.json').read_text())['images']
     assert [r['image'] for r in records] == [
         str(pictures / '人 1.jpg'),
         str(pictures / '人 1.png'),
@@ -69,7 +69,7 @@ def test_nothing_there(model, tmp_path):
 def test_tool(model, pictures, repo_dir, tmp_path):
     checkpoint = tmp_path / 'seg.pth'
     torch.save(dict(state_dict=model.state_dict()), checkpoint)
-    command = [sys.executable, repo_dir / 'tools/demo_seg.py', repo_dir / CONFIG]
+    command = [sys.executable, repo_dir / 'tools/demo.py', repo_dir / CONFIG]
     done = subprocess.run(
         [*command, checkpoint, pictures], cwd=tmp_path, capture_output=True, text=True
     )
