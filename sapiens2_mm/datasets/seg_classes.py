@@ -1,6 +1,7 @@
 """Class lists of segmentation data: checks, colours and mirror partners."""
 
 import colorsys
+import logging
 import os.path as osp
 from collections.abc import Mapping, Sequence
 
@@ -130,7 +131,7 @@ def flip_pairs(
                 "metainfo['swap_classes'] names no pairs: mirrored pictures would mix "
                 'them up',
                 logger='current',
-                level=30,
+                level=logging.WARNING,
             )
         return []
     names = [name for pair in swap_classes for name in pair]

@@ -1,6 +1,6 @@
 """Images and masks of body parts, any class list [mmseg]."""
 
-import copy
+import logging
 import os.path as osp
 from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
@@ -161,7 +161,7 @@ class SegDataset(BaseSegDataset):
                 seg_map_path=masks[name] if masks is not None else None,
                 sample_id=name,
                 seg_fields=[],
-                **copy.copy(shared),
+                **shared,
             )
             for name in names
         ]
@@ -233,30 +233,28 @@ class SegDataset(BaseSegDataset):
     def _probe(self, data_list: list[dict]) -> None:
         """Warn if some masks suggest that the foreground is stored as ignored."""
         paths = [d['seg_map_path'] for d in data_list if d['seg_map_path']]
+        paths = paths[:: max(1, len(paths) // _NUM_PROBED_MASKS)][:_NUM_PROBED_MASKS]
+        classes = self._metainfo['classes']
         table = label_table(
-            len(self._metainfo['classes']),
-            self.label_map,
-            self.reduce_zero_label,
-            self.ignore_index,
+            len(classes), self.label_map, self.reduce_zero_label, self.ignore_index
         )
-        seen: set[int] = set()
-        step = max(1, len(paths) // _NUM_PROBED_MASKS)
-        for path in paths[::step][:_NUM_PROBED_MASKS]:
+        values: set[int] = set()
+        for path in paths:
             try:
-                values = read_label_image(path, backend_args=self.backend_args)
+                mask = read_label_image(path, backend_args=self.backend_args)
             except ValueError:  # colours, or unreadable: the loading step tells
                 return
-            seen.update(np.unique(table[values]).tolist())
-        if self.ignore_index in seen and seen <= {0, self.ignore_index}:
-            classes = self._metainfo['classes']
+            values.update(np.unique(mask).tolist())
+        labels = {int(table[value]) for value in values}
+        ignored = self.ignore_index
+        if ignored in values and labels == {0, ignored} and len(classes) > 1:
             print_log(
-                f'{type(self).__name__}: in {len(paths[::step][:_NUM_PROBED_MASKS])} '
-                f'masks of {self.data_prefix["seg_map_path"]} class 1 '
-                f'({classes[1] if len(classes) > 1 else "foreground"}) and any other '
-                f'but 0 never occurs; {self.ignore_index} is ignored. If it means the '
-                f'foreground, set label_map={{0: 0, {self.ignore_index}: 1}}',
+                f'{type(self).__name__}: in {len(paths)} masks of '
+                f'{self.data_prefix["seg_map_path"]} class 1 ({classes[1]}) and any '
+                f'other but 0 never occurs; {ignored} is ignored. If it means the '
+                f'foreground, set label_map={{0: 0, {ignored}: 1}}',
                 logger='current',
-                level=30,
+                level=logging.WARNING,
             )
 
 

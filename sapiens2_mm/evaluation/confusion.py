@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 import numpy as np
-import torch
 from torch import Tensor
 
 
@@ -95,4 +94,4 @@ def _nanmean(values: np.ndarray) -> float:
 
 def absent_classes(confusion: np.ndarray) -> list[int]:
     """Classes of which the ground truth has no pixel."""
-    return torch.as_tensor(confusion).sum(1).eq(0).nonzero().flatten().tolist()
+    return np.flatnonzero(confusion.sum(1) == 0).tolist()

@@ -174,6 +174,8 @@ def test_binary_masks_of_0_and_255_are_reported(tmp_path, warnings_of_log):
     warnings_of_log.clear()
     good = make_root(tmp_path / 'good', {'a': [[0, 255]], 'b': [[0, 1]]})
     SegDataset(data_root=good, metainfo=dict(classes=('background', 'person')))
+    parts = make_root(tmp_path / 'parts', {'a': [[0, 4]]})
+    Humans29Dataset(data_root=parts, metainfo=dict(classes=('Background', 'Torso')))
     assert warnings_of_log == []
 
 
