@@ -11,7 +11,7 @@ import pytest
 import torch
 from mmengine.config import Config
 from mmengine.runner import Runner
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 
 pytest.importorskip('mmpretrain')
 
@@ -201,6 +201,32 @@ def test_end_of_a_run(make_config, data_dir, tmp_path):
     for name in ('loss_mae', 'loss_contrast', 'loss_koleo', 'teacher_entropy',
                  'teacher_kl_uniform', 'cls_std', 'grad_norm'):  # fmt: skip
         assert len(history(runner, f'train/{name}')) == 6
+
+
+@pytest.mark.parametrize('way', ['load_from', 'init_cfg'])
+def test_continue_from_an_encoder(make_config, tmp_path, way):
+    """Student and teacher both start from it."""
+    torch.manual_seed(5)
+    plain = dict(type='sapiens2_mm.Sapiens2', arch=ARCH, rope_dtype='fp32')
+    plain = MODELS.build(plain)
+    plain.init_weights()
+    path = str(tmp_path / 'encoder.safetensors')
+    save_file(plain.state_dict(), path)
+    cfg = make_config('run', max_iters=1)
+    cfg.optim_wrapper.optimizer.lr = 0.0
+    if way == 'load_from':
+        cfg.load_from = path
+    else:
+        init_cfg = dict(type='Pretrained', checkpoint=path)
+        cfg.model.backbone.init_cfg = init_cfg
+    model = train(cfg).model
+    for encoder in (model.backbone, model.teacher.backbone):
+        for name, value in plain.state_dict().items():
+            assert torch.equal(encoder.state_dict()[name], value), name
+    for own, other in zip(
+        model.head.parameters(), model.teacher.head.parameters(), strict=True
+    ):
+        assert torch.equal(own, other)
 
 
 def test_only_bad_images_end_the_run(make_config, tmp_path):

@@ -47,15 +47,23 @@ class EMATeacher(nn.Module):
         return self.head(self.backbone.encode(tokens, rope)[-1][:, 0])
 
     @torch.no_grad()
-    def follow(
-        self, backbone: nn.Module, head: nn.Module, momentum: float | None = None
-    ) -> None:
-        """Move towards the student; ``momentum`` 0 copies it."""
-        weight = 1 - (self.momentum if momentum is None else momentum)
+    def follow(self, backbone: nn.Module, head: nn.Module) -> None:
+        """Move one step towards the student."""
         for own, other in ((self.backbone, backbone), (self.head, head)):
             # lerp leaves a weight that equals the student's, a frozen one say, as it is
             torch._foreach_lerp_(
-                list(own.parameters()), list(other.parameters()), weight
+                list(own.parameters()), list(other.parameters()), 1 - self.momentum
             )
-            for own_buffer, buffer in zip(own.buffers(), other.buffers(), strict=True):
-                own_buffer.copy_(buffer)
+            _copy_buffers(own, other)
+
+    @torch.no_grad()
+    def copy_from(self, backbone: nn.Module, head: nn.Module) -> None:
+        """Become the student, whatever the own weights are; they may be unset."""
+        for own, other in ((self.backbone, backbone), (self.head, head)):
+            torch._foreach_copy_(list(own.parameters()), list(other.parameters()))
+            _copy_buffers(own, other)
+
+
+def _copy_buffers(own: nn.Module, other: nn.Module) -> None:
+    for own_buffer, buffer in zip(own.buffers(), other.buffers(), strict=True):
+        own_buffer.copy_(buffer)

@@ -113,7 +113,7 @@ class Sapiens2Pretrain(BaseSelfSupervisor):
         """Fill the student, then copy it to the teacher."""
         super().init_weights()
         if self.teacher is not None:
-            self.teacher.follow(self.backbone, self.head, momentum=0.0)
+            self.teacher.copy_from(self.backbone, self.head)
 
     def share_between_processes(
         self,

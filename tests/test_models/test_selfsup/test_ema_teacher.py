@@ -47,11 +47,12 @@ def test_equal_weights_do_not_move_at_all():
     assert torch.equal(teacher.backbone[0].weight, backbone[0].weight)
 
 
-def test_momentum_zero_copies():
+def test_copy_from_survives_unset_weights():
     backbone, head, teacher = make()
     with torch.no_grad():
         head.weight.mul_(3.3)
-    teacher.follow(backbone, head, momentum=0.0)
+        teacher.head.weight.fill_(float('nan'))
+    teacher.copy_from(backbone, head)
     assert torch.equal(teacher.head.weight, head.weight)
 
 

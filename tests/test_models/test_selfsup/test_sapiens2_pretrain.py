@@ -55,7 +55,7 @@ def build(cfg: dict | None = None) -> Sapiens2Pretrain:
             if type(module).__name__ == 'LayerScale':
                 module.weight.fill_(0.5)
     if model.teacher is not None:
-        model.teacher.follow(model.backbone, model.head, momentum=0.0)
+        model.teacher.copy_from(model.backbone, model.head)
     return model.train()
 
 
@@ -144,6 +144,18 @@ def test_masked_pixels_reach_nothing():
     hidden = (
         mask.mask.view(2, 1, 8, 6).repeat_interleave(16, 2).repeat_interleave(16, 3)
     )
+    before = model.encode_views(images, mask, None)
+    after = model.encode_views(torch.where(hidden, images + 7, images), mask, None)
+    for x, y in zip(before, after, strict=True):
+        assert torch.equal(x, y)
+
+
+def test_masked_windows_reach_nothing():
+    model = build(config_4k())
+    images = torch.randn(1, 3, 512, 384)
+    mask = model.mask_generator(1, 1, (8, 6))
+    hidden = mask.mask.view(1, 1, 8, 6).repeat_interleave(64, 2)
+    hidden = hidden.repeat_interleave(64, 3)
     before = model.encode_views(images, mask, None)
     after = model.encode_views(torch.where(hidden, images + 7, images), mask, None)
     for x, y in zip(before, after, strict=True):
@@ -294,9 +306,9 @@ def test_reconstruct_keeps_visible_patches():
     assert not torch.allclose(filled[masked], images[masked], atol=0.1)
 
 
-def test_reconstruction_at_half_size_with_the_tokenizer():
-    """4K layout in small: 64-pixel tokens, 32-pixel targets."""
-    cfg = config(
+def config_4k() -> dict:
+    """The 4K layout in small: 64-pixel tokens, 32-pixel targets."""
+    return config(
         backbone=dict(
             type='sapiens2_mm.Sapiens2',
             arch=dict(ARCH, num_tokenizer_layers=1),
@@ -315,7 +327,10 @@ def test_reconstruction_at_half_size_with_the_tokenizer():
         ),
         num_local_views=1,
     )
-    model = build(cfg)
+
+
+def test_reconstruction_at_half_size_with_the_tokenizer():
+    model = build(config_4k())
     inputs = [torch.randn(2, 3, 512, 384)] * 2 + [torch.randn(2, 3, 256, 192)]
     total(model.loss(inputs)).backward()
     assert model.backbone.tokenizer.w_cls.grad is not None
