@@ -51,5 +51,7 @@ class SeekingTrainLoop(IterBasedTrainLoop):
                 ' use sapiens2_mm.DrawSampler, or train with by_epoch=False and '
                 "without this loop's type"
             )
-        # The iterator that the constructor made has begun at the start of the data.
+        # The iterator that the constructor made has begun at the start of the data, and
+        # its workers, which a loader may keep, hold the dataset as it was then.
+        self.dataloader_iterator = loader._iterator = None
         self.dataloader_iterator = _InfiniteDataloaderIterator(loader)

@@ -88,6 +88,7 @@ def test_resume_is_a_continuation(make_config, num_workers):
     second = make_config(f'second{num_workers}')
     for cfg in (straight, second):
         cfg.train_dataloader.num_workers = num_workers
+        cfg.train_dataloader.persistent_workers = num_workers > 0
         # uses global random numbers of the training process
         cfg.model.backbone.update(drop_path_rate=0.2, rope_shift=0.1)
     first, again = train(straight), resumed(second, straight)
@@ -108,8 +109,9 @@ def test_resume_of_tar_shards(make_config, data_dir, tmp_path):
     cfgs = []
     for name in ('straight', 'second'):
         cfg = make_config(name)
-        cfg.train_dataloader.num_workers = 2
-        cfg.train_dataloader.sampler = None
+        cfg.train_dataloader.update(
+            num_workers=2, persistent_workers=True, sampler=None
+        )
         cfg.train_dataloader.dataset = dict(
             type='sapiens2_mm.TarShardDataset',
             shards=str(tmp_path / 'shards'),

@@ -179,8 +179,9 @@ def _grey(image: np.ndarray) -> np.ndarray:
 class MultiViewCrop(BaseTransform):
     """Replace an image by several random views of it.
 
-    Required keys: ``img`` (H, W, 3) uint8 BGR; ``rng``, the numpy generator of this
-    sample. Set key: ``img``, the list of views.
+    Required key: ``img`` (H, W, 3) uint8 BGR. Optional key: ``rng``, the numpy
+    generator of this sample, as our pretraining datasets give it; else numpy's global
+    state decides. Set key: ``img``, the list of views.
 
     Args:
         views: one dict per kind of view, in the order of the model's inputs:
@@ -198,7 +199,9 @@ class MultiViewCrop(BaseTransform):
             self.views += [RandomView(**kind)] * num_views
 
     def transform(self, results: dict) -> dict:
-        image, rng = results['img'], results['rng']
+        image, rng = results['img'], results.get('rng')
+        if rng is None:
+            rng = np.random.default_rng(np.random.randint(2**31))
         results['img'] = [view(image, rng) for view in self.views]
         return results
 

@@ -44,6 +44,16 @@ def test_randomness_is_the_given_generator():
     assert not np.array_equal(first, third)
 
 
+def test_without_a_generator_the_global_state_decides():
+    transform = MultiViewCrop([dict(num_views=1, size=(32, 24), area=(0.2, 0.7))])
+    views = []
+    for seed in (1, 1, 2):
+        np.random.seed(seed)
+        views.append(transform(dict(img=picture()))['img'][0])
+    assert np.array_equal(views[0], views[1])
+    assert not np.array_equal(views[0], views[2])
+
+
 @pytest.mark.parametrize('shape', [(160, 120), (120, 160), (400, 50), (50, 400)])
 def test_crops_keep_to_area_and_image(shape):
     view = RandomView((64, 48), area=(0.2, 0.7))
