@@ -80,6 +80,8 @@ def toy_runner(
     workers: int = 0,
     checkpoint: dict | None = None,
     val_interval: int = 1,
+    train_cfg: dict | None = None,
+    sampler: dict | None = None,
     **options: Any,
 ) -> Runner:
     """Layer decay, clipping, warm-up, EMA, validation every ``val_interval``."""
@@ -92,8 +94,11 @@ def toy_runner(
         ToyModel() if model is None else model,
         work_dir=str(work_dir),
         experiment_name=f'toy{toy_runner.count}',
-        train_dataloader=dict(train_loader, sampler=dict(type='InfiniteSampler')),
-        train_cfg=dict(by_epoch=False, max_iters=iterations, val_interval=val_interval),
+        train_dataloader=dict(
+            train_loader, sampler=sampler or dict(type='InfiniteSampler')
+        ),
+        train_cfg=train_cfg
+        or dict(by_epoch=False, max_iters=iterations, val_interval=val_interval),
         val_dataloader=dict(loader, sampler=order),
         val_cfg=dict(),
         val_evaluator=Evaluator([ToyMetric()]),
@@ -115,9 +120,7 @@ def toy_runner(
             random_state=dict(type='sapiens2_mm.RandomStateHook'),
             checkpoint=dict(
                 type='sapiens2_mm.AtomicCheckpointHook',
-                by_epoch=False,
-                interval=1,
-                **(checkpoint or {}),
+                **{'by_epoch': False, 'interval': 1, **(checkpoint or {})},
             ),
         ),
         custom_hooks=[dict(type='EMAHook', momentum=0.1), *hooks],

@@ -199,8 +199,9 @@ def _swap(
 
 
 def _check_tokenizer(found: Match, source: str) -> None:
-    extra = [key for key in found.unexpected if 'tokenizer.' in key]
-    lost = [key for key in found.missing if 'tokenizer.' in key]
+    start = f'{found.backbone}tokenizer.'
+    extra = [key for key in found.unexpected if key.startswith(start)]
+    lost = [key for key in found.missing if key.startswith(start)]
     if extra:
         raise CheckpointError(
             f'{source} is a 4K checkpoint: it has {len(extra)} tokenizer keys '

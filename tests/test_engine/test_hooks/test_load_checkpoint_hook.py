@@ -2,6 +2,7 @@ import logging
 
 import pytest
 import torch
+from mmengine.model import BaseTTAModel
 from toy_run import ToyModel, toy_runner
 
 from sapiens2_mm.checkpoint import CheckpointError
@@ -148,3 +149,17 @@ def test_rotary_periods_survive_training_ema_and_saving(save, tmp_path):
         periods = getattr(runner.model, cast)().state_dict()[key]
         assert periods.dtype == torch.bfloat16
         assert torch.equal(periods, saved[key])
+
+
+def test_model_inside_a_tta_wrapper(save, tmp_path):
+    class ToyTTA(BaseTTAModel):
+        def merge_preds(self, data_samples_list):
+            return [samples[0] for samples in data_samples_list]
+
+    saved = weights(ToyModel())
+    path = save(FORMS['decode_head.safetensors'](saved))
+    runner = toy_runner(tmp_path, ToyTTA(ToyModel()), load_from=path)
+    runner.call_hook('before_run')
+    runner.load_or_resume()
+    for key, value in runner.model.module.state_dict().items():
+        assert torch.equal(value, saved[key]), key

@@ -5,6 +5,7 @@ import random
 import numpy as np
 import pytest
 import torch
+from mmengine.hooks import Hook
 from mmengine.logging import HistoryBuffer
 from toy_run import StopAfter, ToyData, ToyModel, toy_runner
 
@@ -118,3 +119,28 @@ def test_resume_from_weights_says_that_they_are_no_training_state(tmp_path, save
         message = f'cannot resume from {source}: it holds weights only, no optimizer'
         with pytest.raises(CheckpointError, match=message):
             runner.train()
+
+
+def test_epochs_are_resumed_exactly_too(tmp_path):
+    class Stop(Hook):
+        def after_train_epoch(self, runner):
+            runner.train_loop.stop_training = runner.epoch == 0
+
+    def run(folder, *hooks, **options):
+        runner = toy_runner(
+            tmp_path / folder,
+            hooks=hooks,
+            checkpoint=dict(by_epoch=True),
+            train_cfg=dict(by_epoch=True, max_epochs=2, val_interval=1),
+            sampler=dict(type='DefaultSampler', shuffle=True),
+            **options,
+        )
+        runner.train()
+        return runner
+
+    run('a')
+    assert run('b', Stop()).epoch == 1
+    run('b', resume=True)
+    one, other = (read_checkpoint(tmp_path / run / 'epoch_2.pth') for run in 'ab')
+    for entry in ('state_dict', 'optimizer', 'ema_state_dict', 'random_state'):
+        assert differences(one[entry], other[entry]) == []
