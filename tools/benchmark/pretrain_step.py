@@ -15,7 +15,7 @@ import argparse
 import statistics
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import cv2
@@ -258,7 +258,7 @@ def loader_speed(
         return num_images / (clock() - start)
 
 
-def parse_args() -> argparse.Namespace:
+def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description='Benchmark the pretraining step')
     parser.add_argument('--size', type=int, nargs=2, default=(1024, 768))
     parser.add_argument('--local-size', type=int, nargs=2, default=(512, 384))
@@ -273,16 +273,16 @@ def parse_args() -> argparse.Namespace:
         default='wall',
         help='cpu counts processor seconds: with one thread, right on a busy machine',
     )
-    args = parser.parse_args()
+    args = parser.parse_args(argv)
     args.size, args.local_size = tuple(args.size), tuple(args.local_size)
     return args
 
 
-def main() -> None:
-    args = parse_args()
+def main(argv: Sequence[str] | None = None) -> None:
+    args = parse_args(argv)
     torch.set_num_threads(args.threads)
     cv2.setNumThreads(0)
-    MMLogger.get_instance('mmengine', log_level='ERROR')
+    MMLogger.get_current_instance().setLevel('ERROR')
     batch, clock = args.batch_size, CLOCKS[args.clock]
     big = [torch.randn(batch, 3, *args.size) for _ in range(2)]
     views = big + [torch.randn(batch, 3, *args.local_size) for _ in range(4)]
