@@ -129,11 +129,21 @@ def _download(parts: HubAddress) -> tuple[str, Path]:
 
 
 def _only_weights_of(parts: HubAddress) -> str:
-    from huggingface_hub import HfApi
+    from huggingface_hub import HfApi, constants, snapshot_download
 
-    files = HfApi(endpoint=_endpoint()).list_repo_files(
-        parts.repo, revision=parts.revision
-    )
+    if _is_offline() or constants.HF_HUB_OFFLINE:
+        folder = snapshot_download(
+            parts.repo,
+            revision=parts.revision,
+            cache_dir=_cache_dir(),
+            local_files_only=True,
+        )
+        found_paths = Path(folder).rglob('*.safetensors*')
+        files = [path.relative_to(folder).as_posix() for path in found_paths]
+    else:
+        files = HfApi(endpoint=_endpoint()).list_repo_files(
+            parts.repo, revision=parts.revision
+        )
     found = [f for f in files if f.endswith('.safetensors.index.json')]
     found = found or [f for f in files if f.endswith('.safetensors')]
     if len(found) != 1:
@@ -147,13 +157,29 @@ def _only_weights_of(parts: HubAddress) -> str:
 def _get(parts: HubAddress, file: str) -> Path:
     from huggingface_hub import hf_hub_download
 
-    return Path(
-        hf_hub_download(parts.repo, file, revision=parts.revision, endpoint=_endpoint())
+    path = hf_hub_download(
+        parts.repo,
+        file,
+        revision=parts.revision,
+        endpoint=_endpoint(),
+        cache_dir=_cache_dir(),
+        local_files_only=_is_offline(),
     )
+    return Path(path)
 
 
+# huggingface_hub reads these variables when it is imported, we when they are needed.
 def _endpoint() -> str | None:
     return os.environ.get('HF_ENDPOINT')
+
+
+def _cache_dir() -> str | None:
+    home = os.environ.get('HF_HOME')
+    return os.environ.get('HF_HUB_CACHE') or (home and os.path.join(home, 'hub'))
+
+
+def _is_offline() -> bool:
+    return os.environ.get('HF_HUB_OFFLINE', '').upper() in ('1', 'ON', 'YES', 'TRUE')
 
 
 def download_url(url: str) -> Path:

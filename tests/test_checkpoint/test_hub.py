@@ -120,6 +120,8 @@ def hub(server, tmp_path, monkeypatch):
     """An empty cache, and the hub at the local server."""
     monkeypatch.setenv('NO_PROXY', '127.0.0.1')
     monkeypatch.setenv('HF_ENDPOINT', server)
+    for name in ('HF_HOME', 'HF_HUB_CACHE', 'HF_HUB_OFFLINE', 'HF_TOKEN'):
+        monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(constants, 'HF_HUB_CACHE', str(tmp_path / 'cache'))
     monkeypatch.setattr(constants, 'HF_HUB_OFFLINE', False)
     monkeypatch.setattr('time.sleep', lambda seconds: None)  # between retries
@@ -194,15 +196,29 @@ def test_cut_connection_leaves_no_half_file(tmp_path):
 
 
 def test_cache_serves_offline(monkeypatch):
-    assert loads('hf://me/one/model.safetensors')
-    assert loads('hf://facebook/sapiens2-pose-1b')
+    addresses = ('hf://me/one', 'hf://facebook/sapiens2-pose-1b', 'hf://me/mirror')
+    assert all(loads(address) for address in addresses)
     Handler.requests.clear()
     monkeypatch.setattr(constants, 'HF_HUB_OFFLINE', True)
+    assert all(loads(address) for address in addresses)
     assert loads('hf://me/one/model.safetensors')
-    assert loads('hf://facebook/sapiens2-pose-1b')
     assert not Handler.requests
     with pytest.raises(CheckpointError, match=r'not in the local .*HF_HUB_OFFLINE'):
         read_checkpoint('hf://me/two/a.safetensors')
+    with pytest.raises(CheckpointError, match='not in the local cache'):
+        read_checkpoint('hf://me/two')
+
+
+def test_variables_set_after_the_import_count(monkeypatch, tmp_path):
+    monkeypatch.setenv('HF_HOME', str(tmp_path / 'home'))
+    assert loads('hf://me/one/model.safetensors')
+    assert list((tmp_path / 'home' / 'hub').rglob('model.safetensors'))
+    monkeypatch.setenv('HF_HUB_OFFLINE', '1')
+    Handler.requests.clear()
+    assert loads('hf://me/one/model.safetensors')
+    with pytest.raises(CheckpointError, match='HF_HUB_OFFLINE is set'):
+        read_checkpoint('hf://facebook/sapiens2-pose-1b')
+    assert not Handler.requests
 
 
 def test_cache_serves_when_the_hub_is_away(monkeypatch):

@@ -110,3 +110,12 @@ def test_written_file_is_a_plain_torch_file(tmp_path):
     toy_runner(tmp_path, iterations=1).train()
     content = torch.load(tmp_path / 'iter_1.pth', weights_only=False)
     assert set(content['state_dict']) == set(ToyModel().state_dict())
+
+
+def test_published_file_holds_plain_objects(tmp_path):
+    saving = dict(published_keys=['meta', 'state_dict'])
+    toy_runner(tmp_path, iterations=1, checkpoint=saving).train()
+    (published,) = tmp_path.glob('iter_1-*.pth')
+    assert 'optimizer' not in read_checkpoint(published)
+    content = torch.load(published, weights_only=True)
+    assert set(content) == {'meta', 'state_dict'}
