@@ -99,6 +99,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument('--arch', default='sapiens2_1b', choices=ARCHS)
     parser.add_argument('--folder', help='where the file is written (default: temp)')
+    parser.add_argument('--repeats', type=int, default=2, help='the best one counts')
     parser.add_argument('--measure', nargs=2, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.measure:
@@ -110,15 +111,19 @@ def main() -> None:
         size = write_weights(path, args.arch)
         print(f'{args.arch}: {size / 1e9:.2f} GB float32')
         for cache in ('cold', 'warm'):
-            found = {}
-            for way in ('bare', 'ours', 'bf16'):
-                if cache == 'cold':
-                    forget(path)
-                found[way] = in_new_process(path, args.arch, way)
+            found: dict[str, dict[str, float]] = {}
+            for _ in range(args.repeats):  # in turns: a busy machine changes all alike
+                for way in ('bare', 'ours', 'bf16'):
+                    if cache == 'cold':
+                        forget(path)
+                    one = in_new_process(path, args.arch, way)
+                    best = found.get(way, one)
+                    found[way] = min(one, best, key=lambda result: result['seconds'])
+            for way, result in found.items():
                 print(
-                    f'{cache} {way:5}: {found[way]["seconds"]:7.2f} s, '
-                    f'peak {found[way]["bytes"] / 1e9:5.2f} GB over the start '
-                    f'({found[way]["all_bytes"] / 1e9:.2f} GB in all)'
+                    f'{cache} {way}: {result["seconds"]:.2f} s, peak '
+                    f'{result["bytes"] / 1e9:.2f} GB over the start '
+                    f'({result["all_bytes"] / 1e9:.2f} GB in all)'
                 )
             seconds = found['ours']['seconds'] / found['bare']['seconds']
             print(
