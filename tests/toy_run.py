@@ -82,6 +82,7 @@ def toy_runner(
     val_interval: int = 1,
     train_cfg: dict | None = None,
     sampler: dict | None = None,
+    extra_hooks: dict | None = None,
     **options: Any,
 ) -> Runner:
     """Layer decay, clipping, warm-up, EMA, validation every ``val_interval``."""
@@ -115,14 +116,15 @@ def toy_runner(
             dict(type='LinearLR', start_factor=0.1, by_epoch=False, end=3),
             dict(type='PolyLR', by_epoch=False, begin=3, end=max(4, iterations)),
         ],
-        default_hooks=dict(
-            load=dict(type='sapiens2_mm.LoadCheckpointHook'),
-            random_state=dict(type='sapiens2_mm.RandomStateHook'),
-            checkpoint=dict(
+        default_hooks={
+            'load': dict(type='sapiens2_mm.LoadCheckpointHook'),
+            'random_state': dict(type='sapiens2_mm.RandomStateHook'),
+            'checkpoint': dict(
                 type='sapiens2_mm.AtomicCheckpointHook',
                 **{'by_epoch': False, 'interval': 1, **(checkpoint or {})},
             ),
-        ),
+            **(extra_hooks or {}),
+        },
         custom_hooks=[dict(type='EMAHook', momentum=0.1), *hooks],
         randomness=dict(seed=0),
         default_scope='mmengine',

@@ -225,6 +225,7 @@ def _read_pickle(path: Path, map_location: Location) -> Any:
         map_location=map_location,
         pickle_module=RestrictedPickle,
         weights_only=False,  # the unpickler above is the stricter one for our files
+        mmap=is_zip,  # optimizer states are not read where they are not used
     )
 
 

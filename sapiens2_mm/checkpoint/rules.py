@@ -1,5 +1,8 @@
 """Which gaps between a checkpoint and a model are accepted, for which purpose."""
 
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+
 from .errors import CheckpointError
 from .matching import Match, is_last_layer
 
@@ -24,8 +27,16 @@ def check_inference(found: Match, source: str) -> None:
         )
 
 
-def check_training(found: Match, source: str) -> str | None:
+def check_training(
+    found: Match, source: str, may_miss: Sequence[str] = ()
+) -> str | None:
     """The backbone must be complete; the head may be new, or end in a new layer.
+
+    Args:
+        found: what fits.
+        source: for messages.
+        may_miss: shell patterns of further names that may start untrained, such as
+            ``'*.adapter.*'``.
 
     Returns:
         A warning about what starts untrained, None if nothing does.
@@ -33,7 +44,12 @@ def check_training(found: Match, source: str) -> str | None:
     Raises:
         CheckpointError: names the keys and both shapes.
     """
-    lost = [k for k in _real(found.missing) if k.startswith(found.backbone)]
+    lost = [
+        key
+        for key in _real(found.missing)
+        if key.startswith(found.backbone)
+        and not any(fnmatchcase(key, pattern) for pattern in may_miss)
+    ]
     wrong = [key for key in found.mismatched if not is_last_layer(key)]
     if lost or wrong:
         broken = Match(

@@ -1,6 +1,7 @@
 """What a runner may load, and for what."""
 
 import logging
+from collections.abc import Sequence
 
 from mmengine.hooks import Hook
 from mmengine.model import BaseTTAModel, is_model_wrapper
@@ -31,9 +32,16 @@ class LoadCheckpointHook(Hook):
     * Resuming needs the same model and optimizer.
 
     One line in the log counts matched, missing and unexpected keys.
+
+    Args:
+        may_miss: shell patterns of weights inside the backbone that ``load_from`` may
+            leave untrained, such as ``'*.adapter.*'``.
     """
 
     priority = 'VERY_HIGH'  # before hooks that read the weights, such as EMAHook
+
+    def __init__(self, may_miss: Sequence[str] = ()) -> None:
+        self.may_miss = tuple(may_miss)
 
     def after_load_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
         """Give the weights the model's names.
@@ -51,7 +59,7 @@ class LoadCheckpointHook(Hook):
         if runner._resume:
             check_resume(found, source)
         elif isinstance(runner.optim_wrapper, OptimWrapper | OptimWrapperDict):
-            warning = check_training(found, source)
+            warning = check_training(found, source, self.may_miss)
             if warning:
                 runner.logger.log(logging.WARNING, warning)
             own = model.state_dict()

@@ -163,3 +163,19 @@ def test_model_inside_a_tta_wrapper(save, tmp_path):
     runner.load_or_resume()
     for key, value in runner.model.module.state_dict().items():
         assert torch.equal(value, saved[key]), key
+
+
+def test_added_weights_of_the_backbone_must_be_named(save, tmp_path, lines):
+    def adapted():
+        model = ToyModel()
+        model.backbone.adapter = torch.nn.Linear(2, 2)
+        return model
+
+    path = save(weights(ToyModel()))
+    with pytest.raises(CheckpointError, match=r'missing .*backbone\.adapter\.weight'):
+        toy_runner(tmp_path, adapted(), load_from=path).train()
+    hooks = dict(
+        load=dict(type='sapiens2_mm.LoadCheckpointHook', may_miss=['*.adapter.*'])
+    )
+    toy_runner(tmp_path, adapted(), 1, load_from=path, extra_hooks=hooks).train()
+    assert [text for _, text in lines if 'start untrained' in text]
