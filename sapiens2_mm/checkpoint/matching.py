@@ -69,8 +69,8 @@ def match(state: dict[str, Tensor], model: nn.Module, source: str) -> Match:
 
     Recognised are the official, our own and transformers' layout; any prefix before
     the backbone (``module.``, ``model.``, ``teacher.``, ...), none included; and what
-    compilation or sharding leaves in names. Of several backbones in a file (student
-    and teacher) the model's own name wins, then the teacher.
+    compilation or sharding leaves in names. Of student and teacher in a file the
+    teacher is taken, unless the model has a teacher itself.
 
     Raises:
         CheckpointError: if no key matches, or the window tokenizer of a 4K model is
@@ -89,7 +89,7 @@ def match(state: dict[str, Tensor], model: nn.Module, source: str) -> Match:
     found.missing = [
         key for key in names if key not in found.state and key not in found.mismatched
     ]
-    if not found.state:
+    if not found.state and not found.mismatched:
         raise CheckpointError(
             f'no key of {source} matches the model; it has {listed(state)}, the model '
             f'{listed(names)}'

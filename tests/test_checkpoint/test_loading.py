@@ -137,6 +137,39 @@ def test_no_match_at_all_is_an_error(build, save):
         load_backbone(MODELS.build(backbone_cfg()), path)
 
 
+def test_checkpoint_of_another_size_shows_the_shapes(build, save):
+    wide = dict(embed_dims=64, num_layers=2, num_heads=4, feedforward_channels=128)
+    state = MODELS.build(backbone_cfg(arch=wide)).state_dict()
+    model = MODELS.build(backbone_cfg(out_type='raw'))
+    found = match({'cls_token': state['cls_token']}, model, 'f')
+    message = r'cls_token: checkpoint \(1, 1, 64\), model \(1, 1, 32\)'
+    with pytest.raises(CheckpointError, match=message):
+        check_inference(found, 'f')
+    with pytest.raises(CheckpointError, match='of another shape'):
+        load_backbone(model, save(state))
+
+
+def test_pretraining_model_keeps_student_and_teacher_apart(backbone):
+    class Pretraining(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.backbone = MODELS.build(backbone_cfg())
+            self.teacher = torch.nn.ModuleDict(
+                {'backbone': MODELS.build(backbone_cfg())}
+            )
+
+    model = Pretraining()
+    saved = {key: value + 1 for key, value in model.state_dict().items()}
+    saved['teacher.backbone.cls_token'] += 1
+    found = match(saved, model, 'f')
+    check_resume(found, 'f')
+    assert all(torch.equal(found.state[key], saved[key]) for key in saved)
+    # a backbone file fills the student; the teacher is the model's own business
+    found = match(backbone.state_dict(), model, 'f')
+    assert {key.split('.')[0] for key in found.state} == {'backbone'}
+    assert 'start untrained' in check_training(found, 'f')
+
+
 @pytest.mark.parametrize('way', ['inference', 'train', 'backbone'])
 def test_4k_and_1k_are_not_mixed_up(way, build, save):
     with_tokenizer = build('normal', use_tokenizer=True, img_size=(128, 128))
