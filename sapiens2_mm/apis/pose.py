@@ -83,7 +83,12 @@ def _to_xyxy(
         raise ValueError(
             f'inference_pose: bbox_format must be "xyxy" or "xywh", got {bbox_format!r}'
         )
-    boxes = np.array(bboxes, dtype=np.float32)
+    try:
+        boxes = np.array(bboxes, dtype=np.float32)
+    except (TypeError, ValueError) as err:
+        raise ValueError(
+            f'inference_pose: bboxes must be numbers of shape (N, 4): {err}'
+        ) from err
     if boxes.size == 0:
         return boxes.reshape(0, 4)
     if boxes.ndim != 2 or boxes.shape[1] != 4:
@@ -109,12 +114,15 @@ def _to_xyxy(
 
 
 def _test_pipeline(cfg: Config) -> Compose:
-    if not cfg.get('test_dataloader'):
+    dataset = (cfg.get('test_dataloader') or {}).get('dataset', {})
+    while 'dataset' in dataset:  # a wrapper such as RepeatDataset
+        dataset = dataset['dataset']
+    if 'pipeline' not in dataset:
         raise ValueError(
-            'inference_pose: the config has no test_dataloader; its dataset.pipeline '
+            'inference_pose: the config has no test_dataloader.dataset.pipeline, which '
             'crops and packs a person'
         )
-    steps = cfg.test_dataloader.dataset.pipeline
+    steps = dataset['pipeline']
     for step in steps:
         name = step['type'] if isinstance(step['type'], str) else step['type'].__name__
         if _TRAINING_STEP.search(name):

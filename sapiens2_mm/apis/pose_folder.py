@@ -4,12 +4,12 @@ from pathlib import Path
 from typing import Any
 
 import mmcv
-import mmengine
 import numpy as np
 from mmengine.structures import BaseDataElement
 from mmpose.structures import merge_data_samples
 from torch import nn
 
+from sapiens2_mm.datasets.json_file import check_entry, check_id, load_json
 from sapiens2_mm.datasets.transforms.load_image import read_image
 from sapiens2_mm.registry import VISUALIZERS
 
@@ -47,12 +47,12 @@ def keypoints_to_folder(
         FileNotFoundError: if ``source`` does not exist or is a folder without pictures.
         ValueError: if the file of boxes is not in COCO's form.
     """
+    known = None if boxes is None else _read_boxes(boxes)
     meta = model.dataset_meta
     visualizer = VISUALIZERS.build(
         {**model.cfg.visualizer, 'name': f'keypoints of {source} in {out_dir}'}
     )
     visualizer.set_dataset_meta(meta)
-    known = None if boxes is None else _read_boxes(boxes)
 
     def predict(path: Path, out: Path) -> dict[str, Any]:
         image = read_image(path)
@@ -87,15 +87,28 @@ def keypoints_to_folder(
 
 def _read_boxes(path: str | Path) -> dict[str, list[list[float]]]:
     """File name -> boxes (xywh) of a COCO-style JSON."""
-    data = mmengine.load(path)
+    data = load_json(str(path))
     if not isinstance(data, dict) or not {'images', 'annotations'} <= set(data):
         raise ValueError(
             f'{path} holds no boxes in the form of COCO: expected a dict with images '
             'and annotations'
         )
-    names = {image['id']: Path(image['file_name']).name for image in data['images']}
+    names = {}
+    for number, image in enumerate(data['images']):
+        where = f'{path}: image number {number}'
+        check_entry(image, ('id', 'file_name'), where)
+        check_id(image['id'], where)
+        names[image['id']] = Path(image['file_name']).name
     boxes: dict[str, list[list[float]]] = {name: [] for name in names.values()}
-    for annotation in data['annotations']:
+    for number, annotation in enumerate(data['annotations']):
+        where = f'{path}: annotation number {number}'
+        check_entry(annotation, ('image_id', 'bbox'), where)
+        check_id(annotation['image_id'], where)
+        if annotation['image_id'] not in names:
+            raise ValueError(
+                f'{where}: image_id {annotation["image_id"]!r} is not an image of the '
+                'file'
+            )
         if not annotation.get('iscrowd', 0):
             boxes[names[annotation['image_id']]].append(annotation['bbox'])
     return boxes

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from mmengine.fileio import load
+
+from .json_file import check_entry, check_id, load_json
 
 # Reasons to leave a person out, in the order in which they are tried.
 CROWD = 'crowd'
@@ -93,11 +94,11 @@ def read_coco_keypoints(
         category_names: keep annotations of these categories only; None keeps all.
 
     Raises:
-        ValueError: if the file is not of this form, an id occurs twice or points to
-            nothing, an image has no size, a category name is unknown, or an
+        ValueError: if the file is no JSON or not of this form, an id occurs twice or
+            points to nothing, an image has no size, a category name is unknown, or an
             annotation has another number of keypoints than the table.
     """
-    content = load(ann_file, file_format='json')
+    content = load_json(ann_file)
     if not isinstance(content, dict) or not all(
         isinstance(content.get(key), list) for key in ('images', 'annotations')
     ):
@@ -107,28 +108,25 @@ def read_coco_keypoints(
         )
     images = _read_images(content['images'], ann_file)
     annotations = content['annotations']
-    categories = content.get('categories', [])
+    for number, annotation in enumerate(annotations):
+        check_entry(annotation, (), f'{ann_file}: annotation number {number}')
+    categories = content.get('categories') or []
     if category_names is not None:
-        known = {category['name']: category['id'] for category in categories}
-        unknown = [name for name in category_names if name not in known]
-        if unknown:
-            raise ValueError(
-                f'{ann_file}: category_names {unknown} are not in the file, which has '
-                f'{sorted(known)}; read {len(images)} images and {len(annotations)} '
-                'annotations, all would be dropped'
-            )
-        wanted = {known[name] for name in category_names}
+        read = f'read {len(images)} images and {len(annotations)} annotations'
+        wanted = _category_ids(categories, category_names, ann_file, read)
         annotations = [ann for ann in annotations if ann.get('category_id') in wanted]
     persons = []
     seen = set()
     for annotation in annotations:
         where = f'{ann_file}: annotation {annotation.get("id")!r}'
-        if annotation.get('id') is None or annotation['id'] in seen:
-            raise ValueError(f'{where}: the id is missing or used twice')
+        check_id(annotation.get('id'), where)
+        check_id(annotation.get('image_id'), f'{where}: image_id')
+        if annotation['id'] in seen:
+            raise ValueError(f'{where}: the id is used twice')
         seen.add(annotation['id'])
-        if annotation.get('image_id') not in images:
+        if annotation['image_id'] not in images:
             raise ValueError(
-                f'{where}: image_id {annotation.get("image_id")!r} is not an image of '
+                f'{where}: image_id {annotation["image_id"]!r} is not an image of '
                 'the file'
             )
         image = images[annotation['image_id']]
@@ -138,20 +136,42 @@ def read_coco_keypoints(
     return CocoKeypoints(ann_file, images, persons, categories)
 
 
+def _category_ids(
+    categories: list[dict], names: Sequence[str], ann_file: str, read: str
+) -> list[Any]:
+    """Ids of all categories of these names; ``read`` is part of the error."""
+    for number, category in enumerate(categories):
+        check_entry(category, ('id', 'name'), f'{ann_file}: category number {number}')
+    known = [category['name'] for category in categories]
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise ValueError(
+            f'{ann_file}: category_names {unknown} are not in the file, which has '
+            f'{known}; {read}, all would be dropped'
+        )
+    return [category['id'] for category in categories if category['name'] in names]
+
+
 def _read_images(entries: list[dict], ann_file: str) -> dict[Hashable, dict]:
     images: dict[Hashable, dict] = {}
-    for entry in entries:
-        image_id = entry.get('id')
-        if image_id is None or image_id in images:
+    for number, entry in enumerate(entries):
+        check_entry(entry, ('id',), f'{ann_file}: image number {number}')
+        where = f'{ann_file}: image {entry["id"]!r}'
+        check_id(entry['id'], where)
+        if entry['id'] in images:
+            raise ValueError(f'{where}: the id is used twice')
+        check_entry(entry, ('file_name', 'width', 'height'), where)
+        if not isinstance(entry['file_name'], str):
             raise ValueError(
-                f'{ann_file}: image {image_id!r}: the id is missing or used twice'
+                f'{where}: file_name must be a text, got {entry["file_name"]!r}'
             )
-        missing = {'file_name', 'width', 'height'} - set(entry)
-        if missing:
-            raise ValueError(
-                f'{ann_file}: image {image_id!r}: {sorted(missing)} missing'
-            )
-        images[image_id] = entry
+        for side in (entry['width'], entry['height']):
+            if not isinstance(side, int | float) or not side >= 1:
+                raise ValueError(
+                    f'{where}: width and height must be numbers of pixels, got '
+                    f'{entry["width"]!r} and {entry["height"]!r}'
+                )
+        images[entry['id']] = entry
     return images
 
 
@@ -166,8 +186,8 @@ def _read_person(
     if key is None:
         official = 'goliath_wholebody_kpts'
         key = official if official in annotation else 'keypoints'
-    flat = _as_floats(annotation.get(key) or [], f'{where}: {key}')
-    box = _as_floats(annotation.get('bbox') or [], f'{where}: bbox')
+    flat = as_floats(annotation.get(key) or [], f'{where}: {key}')
+    box = as_floats(annotation.get('bbox') or [], f'{where}: bbox')
     if flat.size not in (0, 3 * num_keypoints):
         raise ValueError(
             f'{where}: {key} has {flat.size / 3:g} keypoints ({flat.size} numbers), '
@@ -176,7 +196,9 @@ def _read_person(
         )
     if box.size not in (0, 4):
         raise ValueError(f'{where}: bbox has {box.size} numbers, expected x, y, w, h')
-    iscrowd = bool(annotation.get('iscrowd', 0))
+    iscrowd = annotation.get('iscrowd') or 0
+    if iscrowd not in (0, 1):
+        raise ValueError(f'{where}: iscrowd must be 0 or 1, got {iscrowd!r}')
     keypoints = np.zeros((num_keypoints, 3), dtype=np.float32)
     clipped = np.zeros(4, dtype=np.float32)
     fault = CROWD if iscrowd else None
@@ -195,17 +217,17 @@ def _read_person(
             fault = fault or OUTSIDE
         elif not labelled_inside(keypoints, image['width'], image['height']).any():
             fault = fault or UNLABELLED
-    area = annotation.get('area')
-    if area is None or not area > 0:
-        area = 0.53 * float(np.prod(clipped[2:] - clipped[:2]))
+    area = as_floats(annotation.get('area') or 0, f'{where}: area')
+    if area.size != 1 or not 0 < area[0] < np.inf:
+        area = 0.53 * np.prod(clipped[2:] - clipped[:2], keepdims=True)
     return PersonAnnotation(
         id=annotation['id'],
         image_id=annotation['image_id'],
         category_id=annotation.get('category_id'),
         bbox=clipped,
         keypoints=keypoints,
-        area=float(area),
-        iscrowd=iscrowd,
+        area=float(area[0]),
+        iscrowd=bool(iscrowd),
         segmentation=annotation.get('segmentation'),
         fault=fault,
     )
@@ -220,8 +242,9 @@ def labelled_inside(keypoints: np.ndarray, width: int, height: int) -> np.ndarra
     return (v > 0) & (x >= 0) & (x <= width - 1) & (y >= 0) & (y <= height - 1)
 
 
-def _as_floats(values: Any, where: str) -> np.ndarray:
+def as_floats(values: Any, where: str) -> np.ndarray:
+    """(N,) float64 of one number or a list; ``where`` begins the error."""
     try:
         return np.asarray(values, dtype=np.float64).reshape(-1)
     except (TypeError, ValueError) as err:
-        raise ValueError(f'{where}: expected a flat list of numbers') from err
+        raise ValueError(f'{where}: expected numbers, got {values!r:.80}') from err

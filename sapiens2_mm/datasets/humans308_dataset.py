@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from mmengine.config import Config
-from mmengine.fileio import exists, load
+from mmengine.fileio import exists
 from mmengine.logging import print_log
 from mmpose.datasets.datasets.base import BaseCocoStyleDataset
 from mmpose.datasets.datasets.utils import parse_pose_metainfo
@@ -15,11 +15,14 @@ from mmpose.datasets.datasets.utils import parse_pose_metainfo
 from sapiens2_mm.registry import DATASETS
 
 from .coco_keypoints import (
+    EMPTY_BOX,
     PersonAnnotation,
+    as_floats,
     describe_faults,
     labelled_inside,
     read_coco_keypoints,
 )
+from .json_file import check_entry, check_id, load_json
 from .metainfo.humans308 import METAINFO
 from .metainfo.keypoint_table import check_keypoint_table, keypoint_groups
 
@@ -71,10 +74,18 @@ class Humans308Dataset(BaseCocoStyleDataset):
 
     @classmethod
     def _load_metainfo(cls, metainfo: dict | None = None) -> dict:
+        if metainfo is not None and not isinstance(metainfo, dict):
+            raise TypeError(
+                f'{cls.__name__}: metainfo must be a keypoint table (a dict) or '
+                f"dict(from_file='table.py'), got {metainfo!r:.80}"
+            )
         table = dict(cls.METAINFO if metainfo is None else metainfo)
         path = table.get('from_file')
         if path is not None and osp.isfile(path):
-            table = dict(Config.fromfile(path).dataset_info)
+            content = Config.fromfile(path)
+            if 'dataset_info' not in content:
+                raise ValueError(f'{path} holds no keypoint table: no dataset_info')
+            table = dict(content.dataset_info)
         if 'from_file' in table:  # a file of mmpose, found by mmpose
             return parse_pose_metainfo(table)
         check_keypoint_table(table)
@@ -85,7 +96,7 @@ class Humans308Dataset(BaseCocoStyleDataset):
         return parsed
 
     def _load_annotations(self) -> tuple[list[dict], list[dict]]:
-        if not exists(self.ann_file):
+        if not self.ann_file or not exists(self.ann_file):
             raise FileNotFoundError(
                 f'{type(self).__name__}: annotation file {self.ann_file} does not '
                 'exist; check data_root and ann_file'
@@ -96,10 +107,14 @@ class Humans308Dataset(BaseCocoStyleDataset):
             self.keypoints_key,
             self.category_names,
         )
-        # What the metric needs to read the same persons from the same file.
-        self._metainfo['CLASSES'] = content.categories
-        self._metainfo['keypoints_key'] = self.keypoints_key
-        self._metainfo['category_names'] = self.category_names
+        if self.test_mode:
+            # What the metric needs to read the same persons from the same file.
+            self._metainfo.update(
+                ann_file=self.ann_file,
+                CLASSES=content.categories,
+                keypoints_key=self.keypoints_key,
+                category_names=self.category_names,
+            )
         position = {image_id: i for i, image_id in enumerate(content.images)}
         images = [
             {**image, 'img_id': image['id'], 'img_path': self._img_path(image)}
@@ -125,6 +140,11 @@ class Humans308Dataset(BaseCocoStyleDataset):
             )
 
     def _img_path(self, image: dict) -> str:
+        if 'img' not in self.data_prefix:
+            raise ValueError(
+                f"{type(self).__name__}: data_prefix needs the key 'img', the folder "
+                f'of the images, got {self.data_prefix}'
+            )
         return osp.join(self.data_prefix['img'], image['file_name'])
 
     def _instance(self, person: PersonAnnotation, image: dict) -> dict:
@@ -158,36 +178,50 @@ class Humans308Dataset(BaseCocoStyleDataset):
             )
         _, images = self._load_annotations()
         by_id = {image['img_id']: image for image in images}
-        detections = load(self.bbox_file, file_format='json')
+        detections = load_json(self.bbox_file)
+        if not isinstance(detections, list):
+            raise ValueError(f'{self.bbox_file}: expected a list of detections')
         num_keypoints = self.metainfo['num_keypoints']
-        wanted = {
-            category['id']
+        wanted = [
+            category.get('id')
             for category in self._metainfo['CLASSES']
             if self.category_names is None or category['name'] in self.category_names
-        }
+        ]
         data_list = []
         faults: Counter[str] = Counter()
         for index, detection in enumerate(detections):
+            where = f'{self.bbox_file}: detection {index}'
+            check_entry(detection, ('image_id', 'bbox', 'score'), where)
+            check_id(detection['image_id'], f'{where}: image_id')
             if detection['image_id'] not in by_id:
                 raise ValueError(
-                    f'{self.bbox_file}: detection {index} is of image '
-                    f'{detection["image_id"]!r}, which is not in {self.ann_file}'
+                    f'{where} is of image {detection["image_id"]!r}, which is not in '
+                    f'{self.ann_file}'
                 )
-            box = np.asarray(detection['bbox'], dtype=np.float32)
+            box = as_floats(detection['bbox'], f'{where}: bbox')
+            score = as_floats(detection['score'], f'{where}: score')
+            if (box.size, score.size) != (4, 1):
+                raise ValueError(
+                    f'{where}: expected a bbox of 4 numbers x, y, w, h and one score, '
+                    f'got {box.size} and {score.size} numbers'
+                )
             if wanted and detection.get('category_id') not in wanted:
                 faults['of another category'] += 1
-            elif not np.isfinite(box).all() or (box[2:] <= 0).any():
-                faults['with an empty or not finite box'] += 1
+            elif not np.isfinite([*box, *score]).all():
+                faults['with a box or score that is not finite'] += 1
+            elif (box[2:] <= 0).any():
+                faults[EMPTY_BOX] += 1
             else:
                 image = by_id[detection['image_id']]
+                corners = np.concatenate([box[:2], box[:2] + box[2:]])
                 data_list.append(
                     dict(
                         img_id=image['img_id'],
                         img_path=image['img_path'],
                         id=index,
                         category_id=detection.get('category_id'),
-                        bbox=np.concatenate([box[:2], box[:2] + box[2:]])[None],
-                        bbox_score=np.float32([detection['score']]),
+                        bbox=corners.astype(np.float32)[None],
+                        bbox_score=score.astype(np.float32),
                         # Stand-ins; a detection has no annotation.
                         keypoints=np.zeros((1, num_keypoints, 2), np.float32),
                         keypoints_visible=np.ones((1, num_keypoints), np.float32),

@@ -1,18 +1,18 @@
 """Training data in the form of the official training lists."""
 
-import json
 import os.path as osp
 from collections import Counter
 from typing import Any
 
 import numpy as np
-from mmengine.fileio import exists, load
+from mmengine.fileio import exists
 from PIL import Image
 
 from sapiens2_mm.registry import DATASETS
 
 from .coco_keypoints import EMPTY_BOX, NOT_FINITE
 from .humans308_dataset import Humans308Dataset
+from .json_file import check_entry, load_json
 from .metainfo.humans308 import NUM_SOURCE_KEYPOINTS, TOOTH_IDS
 
 MIN_VISIBLE = 8
@@ -70,11 +70,11 @@ class Sapiens2KeypointListDataset(Humans308Dataset):
         super().__init__(*args, data_prefix=data_prefix, **kwargs)
 
     def _load_annotations(self) -> tuple[list[dict], list[dict]]:
-        if not exists(self.ann_file):
+        if not self.ann_file or not exists(self.ann_file):
             raise FileNotFoundError(
                 f'{type(self).__name__}: sample list {self.ann_file} does not exist'
             )
-        samples = load(self.ann_file, file_format='json')
+        samples = load_json(self.ann_file)
         if not isinstance(samples, list):
             raise ValueError(f'{self.ann_file}: expected a JSON list of samples')
         samples = samples[:: self.sample_interval]
@@ -89,6 +89,7 @@ class Sapiens2KeypointListDataset(Humans308Dataset):
         return instances, []
 
     def _read_sample(self, index: int, sample: dict) -> tuple[dict, str | None]:
+        check_entry(sample, (), f'{self.ann_file}: sample {index}')
         sample_id = sample.get('sample_id', sample.get('airstore_id'))
         if sample_id is None:
             raise ValueError(
@@ -146,18 +147,17 @@ class Sapiens2KeypointListDataset(Humans308Dataset):
                 f'{self.ann_file}: sample {sample_id!r}: no keypoint file {stem}.json '
                 'or .npy'
             )
-        if path.endswith('.npy'):
-            content = np.load(path)
-        else:
-            with open(path, encoding='utf-8') as file:
-                content = json.load(file)
+        content = np.load(path) if path.endswith('.npy') else load_json(path)
         if person_id is not None:
-            if not 0 <= person_id < len(content):
+            if person_id not in range(len(content)):
                 raise ValueError(
-                    f'{path}: person_id {person_id} of {len(content)} persons'
+                    f'{path}: person_id {person_id!r} of {len(content)} persons'
                 )
             content = content[person_id]
-        points = np.asarray(content, dtype=np.float32)
+        try:
+            points = np.asarray(content, dtype=np.float32)
+        except (TypeError, ValueError) as err:
+            raise ValueError(f'{path}: expected rows of numbers: {err}') from err
         least = NUM_SOURCE_KEYPOINTS if person_id is None else NUM_CROWD_POINTS
         if points.ndim != 2 or points.shape[0] != 3 or points.shape[1] < least:
             raise ValueError(

@@ -184,6 +184,24 @@ def test_training_pipeline_as_test_pipeline(model, image, monkeypatch):
         inference_pose(model, image, BOXES)
 
 
+def test_pipeline_of_a_wrapped_dataset(model, image, monkeypatch):
+    expected = inference_pose(model, image, BOXES)
+    cfg = copy.deepcopy(model.cfg)
+    cfg.test_dataloader.dataset = dict(
+        type='RepeatDataset', times=2, dataset=cfg.test_dataloader.dataset
+    )
+    monkeypatch.setattr(model, 'cfg', cfg)
+    np.testing.assert_array_equal(
+        keypoints_of(inference_pose(model, image, BOXES)), keypoints_of(expected)
+    )
+
+
+@pytest.mark.parametrize('boxes', [[['a', 'b', 'c', 'd']], [[1, 2, 3, 4], [1]], [None]])
+def test_boxes_that_are_no_numbers(model, image, boxes):
+    with pytest.raises(ValueError, match=r'bboxes must be .*\(N, 4\)'):
+        inference_pose(model, image, boxes)
+
+
 def test_config_without_test_data(model, image, monkeypatch):
     monkeypatch.setattr(model, 'cfg', Config(dict(default_scope='mmpose')))
     with pytest.raises(ValueError, match='has no test_dataloader'):

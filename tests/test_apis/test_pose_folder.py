@@ -79,3 +79,25 @@ def test_file_that_holds_no_boxes(model, pictures, tmp_path):
     path.write_text('[]')
     with pytest.raises(ValueError, match='holds no boxes in the form of COCO'):
         keypoints_to_folder(model, pictures, tmp_path, path)
+
+
+@pytest.mark.parametrize(
+    'images, annotations, message',
+    [
+        ([1], [], 'image number 0: expected an object'),
+        ([dict(id=1)], [], r"image number 0: \['file_name'\] missing"),
+        ([], [dict(bbox=[0, 0, 9, 9])], r"annotation number 0: \['image_id'\] missing"),
+        ([], [dict(image_id=7, bbox=[0, 0, 9, 9])], 'image_id 7 is not an image'),
+        ([], [dict(image_id=[7], bbox=[])], 'an id must be a number or a text'),
+    ],
+)
+def test_faulty_boxes_name_the_entry(
+    model, pictures, tmp_path, images, annotations, message
+):
+    path = tmp_path / 'boxes.json'
+    path.write_text(json.dumps(dict(images=images, annotations=annotations)))
+    with pytest.raises(ValueError, match=message):
+        keypoints_to_folder(model, pictures, tmp_path, path)
+    path.write_text(path.read_text()[:-5])
+    with pytest.raises(ValueError, match=r'boxes\.json is not a readable JSON file'):
+        keypoints_to_folder(model, pictures, tmp_path, path)

@@ -3,6 +3,7 @@ import logging
 
 import numpy as np
 import pytest
+from mmengine.dataset import ConcatDataset
 
 pytest.importorskip('mmpose')
 
@@ -68,6 +69,17 @@ def test_table_without_links_and_from_a_file(mini_coco, table5, tmp_path):
     assert len(build(mini_coco({}), dict(from_file=str(file)))) == 1
 
 
+def test_what_is_no_table(mini_coco, table5, tmp_path):
+    path = mini_coco({})
+    with pytest.raises(TypeError, match=r"from_file='table\.py'\), got 'mine\.py'"):
+        build(path, 'mine.py')
+    (tmp_path / 'other.py').write_text('a = 1\n')
+    with pytest.raises(ValueError, match='holds no keypoint table: no dataset_info'):
+        build(path, dict(from_file=str(tmp_path / 'other.py')))
+    with pytest.raises(ValueError, match="data_prefix needs the key 'img'"):
+        build(path, table5, data_prefix=dict(images=''))
+
+
 def test_table_and_sigmas_must_agree(mini_coco, table5):
     table5['sigmas'] = []
     with pytest.raises(ValueError, match='5 keypoints, 0 sigmas'):
@@ -85,7 +97,7 @@ def test_wrong_number_of_keypoints(mini_coco, table5):
         build(path, table5)
     with pytest.raises(ValueError, match=r'4\.33333 keypoints \(13 numbers\)'):
         build(mini_coco(dict(keypoints=[1] * 13)), table5)
-    with pytest.raises(ValueError, match='expected a flat list of numbers'):
+    with pytest.raises(ValueError, match=r"expected numbers, got \['a'"):
         build(mini_coco(dict(keypoints=['a'] * 15)), table5)
 
 
@@ -178,14 +190,59 @@ def test_any_id(mini_coco, table5):
 @pytest.mark.parametrize(
     'person, message',
     [
-        (dict(id=None), 'the id is missing'),
+        (dict(id=None), 'annotation None: an id must be a number or a text'),
+        (dict(id=[0]), r'an id must be a number or a text, got \[0\]'),
         (dict(image_id=99), 'image_id 99 is not an image'),
+        (dict(image_id='0'), "image_id '0' is not an image"),
+        (dict(image_id={}), 'image_id: an id must be'),
         (dict(bbox=[1, 2, 3]), 'bbox has 3 numbers'),
+        (dict(bbox='4 6 40 52'), "bbox: expected numbers, got '4 6 40 52'"),
+        (dict(area='big'), "area: expected numbers, got 'big'"),
+        (dict(iscrowd='0'), "iscrowd must be 0 or 1, got '0'"),
     ],
 )
 def test_faulty_annotation(mini_coco, table5, person, message):
     with pytest.raises(ValueError, match=message):
         build(mini_coco(person), table5)
+
+
+@pytest.mark.parametrize(
+    'part, entry, message',
+    [
+        ('images', 3, 'image number 0: expected an object, got 3'),
+        ('images', dict(file_name='a.png'), r"image number 0: \['id'\] missing"),
+        ('images', dict(id=0), r"image 0: \['file_name', 'height', 'width'\] missing"),
+        (
+            'images',
+            dict(id=0, file_name='a.png', width='48', height=64),
+            "width and height must be numbers of pixels, got '48' and 64",
+        ),
+        (
+            'images',
+            dict(id=0, file_name=None, width=48, height=64),
+            'file_name must be a text, got None',
+        ),
+        ('annotations', 'x', "annotation number 0: expected an object, got 'x'"),
+        ('categories', dict(name='person'), r"category number 0: \['id'\] missing"),
+    ],
+)
+def test_faulty_entry(mini_coco, table5, part, entry, message):
+    path = mini_coco({})
+    content = json.loads(path.read_text())
+    path.write_text(json.dumps({**content, part: [entry]}))
+    with pytest.raises(ValueError, match=message):
+        build(path, table5, category_names=['person'])
+
+
+def test_unreadable_file(mini_coco, table5, tmp_path):
+    path = mini_coco({})
+    text = path.read_text()
+    for content in (b'', text.encode()[:-9], b'\xff\xfe\x00'):
+        path.write_bytes(content)
+        with pytest.raises(ValueError, match=r'annotations\.json is not a readable'):
+            build(path, table5)
+    with pytest.raises(IsADirectoryError, match=tmp_path.name):
+        build(tmp_path, table5)
 
 
 def test_faulty_file(mini_coco, table5, tmp_path):
@@ -223,9 +280,31 @@ def test_detections(mini_coco, table5, tmp_path):
     assert len(dataset) == 1
     np.testing.assert_array_equal(dataset[0]['bbox'], [[2, 3, 12, 23]])
     assert dataset[0]['bbox_score'] == [0.5] and dataset[0]['img_id'] == 1
-    boxes.write_text(json.dumps([{**good, 'image_id': 'else'}]))
-    with pytest.raises(ValueError, match="detection 0 is of image 'else'"):
-        build(path, table5, test_mode=True, bbox_file=str(boxes))
+    for text, message in [
+        (json.dumps([{**good, 'image_id': 'else'}]), "detection 0 is of image 'else'"),
+        (json.dumps(dict(images=[])), 'expected a list of detections'),
+        (
+            json.dumps([{**good, 'bbox': [1, 2, 3]}]),
+            'detection 0: expected a bbox of 4',
+        ),
+        (json.dumps([{**good, 'bbox': 'all'}]), "bbox: expected numbers, got 'all'"),
+        (json.dumps([dict(image_id=0)]), r"detection 0: \['bbox', 'score'\] missing"),
+        (json.dumps([{**good, 'score': None}]), 'left out 1 with a box or score that'),
+        ('[{"image_id": 0', r'boxes\.json is not a readable JSON file'),
+    ]:
+        boxes.write_text(text)
+        with pytest.raises(ValueError, match=message):
+            build(path, table5, test_mode=True, bbox_file=str(boxes))
+
+
+def test_training_files_of_several_categories_join(mini_coco, table5, tmp_path):
+    path = mini_coco({}, {})
+    content = json.loads(path.read_text())
+    content['categories'] = [dict(id=1, name='worker')]
+    other = tmp_path / 'other.json'
+    other.write_text(json.dumps(content))
+    joined = ConcatDataset([build(path, table5), build(other, table5)])
+    assert len(joined) == 4 and joined.metainfo['num_keypoints'] == 5
 
 
 def test_sample_interval_and_other_paths(mini_coco, table5, tmp_path):

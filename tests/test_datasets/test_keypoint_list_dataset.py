@@ -93,7 +93,19 @@ def test_faults(store, tmp_path):
         build(tmp_path, [sample])
     with pytest.raises(ValueError, match='person_id 7 of 3 persons'):
         build(tmp_path, [{**sample, 'person_id': 7}])
-    (tmp_path / 'keypoints/a.json').unlink()
+    with pytest.raises(ValueError, match="person_id '0' of 3 persons"):
+        build(tmp_path, [{**sample, 'person_id': '0'}])
+    with pytest.raises(ValueError, match=r"sample 0: expected an object, got 'a'"):
+        build(tmp_path, ['a'])
+    file = tmp_path / 'keypoints/a.json'
+    for text, message in [
+        ('[[1, 2], [3', 'a.json is not a readable JSON file'),
+        ('[[1, "x"]]', 'a.json: expected rows of numbers'),
+    ]:
+        file.write_text(text)
+        with pytest.raises(ValueError, match=message):
+            build(tmp_path, [sample])
+    file.unlink()
     with pytest.raises(FileNotFoundError, match="sample 'a': no keypoint file"):
         build(tmp_path, [sample])
     with pytest.raises(ValueError, match='expected a JSON list'):

@@ -108,6 +108,18 @@ def test_table_is_found_from_any_folder(tmp_path):
             dict(skeleton_info={0: dict(link=('nose', 'toe'))}),
             r"\['toe'\].*not keypoints",
         ),
+        (dict(skeleton_info={0: dict(link=('nose',))}), 'must be two keypoint names'),
+        (dict(skeleton_info={0: dict(color=[0, 0, 0])}), 'link 0 must be two'),
+        (dict(skeleton_info=[]), 'skeleton_info must be a dict'),
+        (dict(keypoint_info=['nose']), 'keypoint_info must be a dict'),
+        (dict(keypoint_info={0: 'nose'}), 'keypoint_info must be a dict'),
+        (
+            dict(keypoint_info={0: dict(swap='')}, sigmas=[1]),
+            'every keypoint needs a name',
+        ),
+        (dict(sigmas=None), 'sigmas: expected a list of numbers, got None'),
+        (dict(sigmas=['a'] * 5), 'sigmas: expected a list of numbers'),
+        (dict(joint_weights=1.0), 'joint_weights: expected a list of numbers, got 1'),
     ],
 )
 def test_faults_of_a_table(table5, change, message):
@@ -119,6 +131,9 @@ def test_mirror_partners_must_agree(table5):
     broken = copy.deepcopy(table5)
     broken['keypoint_info'][1]['swap'] = 'right_1'
     with pytest.raises(ValueError, match='left_0 swaps with right_1'):
+        check_keypoint_table(broken)
+    broken['keypoint_info'][1]['swap'] = None
+    with pytest.raises(ValueError, match='left_0 swaps with None'):
         check_keypoint_table(broken)
     broken['keypoint_info'][1]['swap'] = 'nowhere'
     with pytest.raises(ValueError, match='nowhere swaps with nothing'):
