@@ -116,8 +116,8 @@ class KeypointOKSMetric(BaseMetric):
             )
 
     def _read_truth(self, meta: dict) -> None:
-        ann_file = self.ann_file
-        if ann_file is None:  # left there by mmpose's dataset base class
+        ann_file = self.ann_file or meta.get('ann_file')
+        if ann_file is None:  # a dataset of mmpose leaves it there
             hub = MessageHub.get_current_instance()
             ann_file = hub.get_info(f'{meta.get("dataset_name")}_ann_file')
         if ann_file is None:

@@ -8,6 +8,7 @@ import textwrap
 import numpy as np
 import pytest
 import torch
+from mmengine.dataset import ConcatDataset, RepeatDataset
 from mmengine.logging import MMLogger
 from mmengine.structures import InstanceData
 
@@ -170,7 +171,31 @@ def test_no_truth(mini_coco, table5, tmp_path):
         KeypointOKSMetric().dataset_meta = {
             **dataset.metainfo,
             'dataset_name': 'never seen',
+            'ann_file': None,
         }
+
+
+def test_wrapped_datasets(mini_coco, table5, tmp_path):
+    dataset = make_dataset(mini_coco({}, {}), table5)
+    repeated = RepeatDataset(dataset, times=2)
+    assert evaluate(repeated, samples_of(dataset) * 2)['coco/AP'] == 1
+    # Files with the same ids: neither may be taken for the truth of both.
+    other = tmp_path / 'other.json'
+    other.write_bytes((tmp_path / 'annotations.json').read_bytes())
+    with pytest.raises(ValueError, match='does not match'):
+        ConcatDataset([dataset, make_dataset(other, table5)])
+
+
+def test_two_datasets_keep_their_files(mini_coco, table5, tmp_path):
+    first = make_dataset(mini_coco({}, {}), table5)
+    other = tmp_path / 'other.json'
+    content = json.loads((tmp_path / 'annotations.json').read_text())
+    content['annotations'] = content['annotations'][:1]
+    other.write_text(json.dumps(content))
+    make_dataset(other, table5)  # of the same table name, and the later one
+    samples = samples_of(first)
+    samples[0]['pred_instances']['keypoints'] += 100
+    assert evaluate(first, samples)['coco/AR'] == 0.5
 
 
 def test_minus_one_warns_once(mini_coco, table5, log):
