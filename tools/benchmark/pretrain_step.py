@@ -12,6 +12,8 @@ loader worker makes. ``python tools/benchmark/pretrain_step.py --threads 2``.
 """
 
 import argparse
+import ctypes
+import gc
 import statistics
 import tempfile
 import time
@@ -183,22 +185,31 @@ def seconds(
 
 
 class PeakMemory:
-    """Largest resident memory of the process inside the block, GiB above the start."""
+    """Largest resident memory of the process inside the block, above ``base``, GiB.
+
+    Args:
+        base: of the process before it had a model, GiB.
+    """
+
+    def __init__(self, base: float) -> None:
+        self.base = base
 
     def __enter__(self) -> 'PeakMemory':
         Path('/proc/self/clear_refs').write_text('5')  # resets VmHWM
-        self.start = self._read('VmRSS')
         return self
 
     def __exit__(self, *error: object) -> None:
-        self.gib = self._read('VmHWM') - self.start
+        self.gib = resident('VmHWM') - self.base
 
-    @staticmethod
-    def _read(key: str) -> float:
-        for line in Path('/proc/self/status').read_text().splitlines():
-            if line.startswith(key + ':'):
-                return int(line.split()[1]) / 2**20
-        raise RuntimeError(f'/proc/self/status has no {key}')
+
+def resident(key: str = 'VmRSS') -> float:
+    """Resident memory of this process, GiB; the peak for ``'VmHWM'``."""
+    gc.collect()
+    ctypes.CDLL(None).malloc_trim(0)  # what earlier models have left behind
+    for line in Path('/proc/self/status').read_text().splitlines():
+        if line.startswith(key + ':'):
+            return int(line.split()[1]) / 2**20
+    raise RuntimeError(f'/proc/self/status has no {key}')
 
 
 def matmul_peak(num_tokens: int, clock: Callable[[], float]) -> float:
@@ -289,8 +300,11 @@ def main(argv: Sequence[str] | None = None) -> None:
 
     results: dict[str, float] = {}
 
+    base = resident()
+
     def measure(name: str, model: nn.Module, *inputs: object) -> None:
-        with PeakMemory() as memory:
+        resident()  # gives back what the last model used
+        with PeakMemory(base) as memory:
             results[name] = seconds(make_step(model, *inputs), args.repeats, clock)
         print(
             f'{name:40} {results[name]:8.2f} s/step '
@@ -302,10 +316,13 @@ def main(argv: Sequence[str] | None = None) -> None:
     with FlopCounterMode(display=False) as counter:
         make_step(model, views)()
     flops = counter.get_total_flops() + attention_flops(model, args, batch)
+    model.zero_grad()
     measure(STEP, model, views)
+    model.zero_grad()
     num_tokens = 6 * batch * (args.size[0] * args.size[1] // 1024 + 9)
     peak = matmul_peak(num_tokens, clock)
     measure(KEPT, KeepsMasked(model), views)
+    del model
     measure(ALONE, build_model(args, joint=False), big)
     mae, side = build_mmpretrain_mae(args)
     measure(HOST, mae, torch.randn(2 * batch, 3, side, side), None)
