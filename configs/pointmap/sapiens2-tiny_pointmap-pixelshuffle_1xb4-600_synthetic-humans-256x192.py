@@ -1,5 +1,6 @@
 # A model small enough to learn a handful of synthetic people on two CPU cores. It is
 # for trying the tools, not for use: it sees 32 images, almost without augmentation.
+# The canonical focal length is the width of the input, as it is at 1024x768.
 _base_ = [
     '../_base_/default_runtime.py',
     '../_base_/models/sapiens2_pointmap.py',
@@ -35,7 +36,7 @@ train_pipeline = [
     dict(type='sapiens2_mm.LoadDenseAnnotations', fields=['depth'], with_camera=True),
     dict(type='sapiens2_mm.DenseRandomFlip', prob=0.3),
     dict(type='sapiens2_mm.Letterbox', size=(256, 192)),
-    dict(type='sapiens2_mm.PointmapTarget'),
+    dict(type='sapiens2_mm.PointmapTarget', canonical_focal=192.0),
     dict(type='sapiens2_mm.PackDenseInputs'),
 ]
 test_pipeline = [
@@ -44,7 +45,7 @@ test_pipeline = [
     dict(
         type='sapiens2_mm.Letterbox', size=(256, 192), rounding='floor', with_maps=False
     ),
-    dict(type='sapiens2_mm.PointmapTarget'),
+    dict(type='sapiens2_mm.PointmapTarget', canonical_focal=192.0),
     dict(type='sapiens2_mm.PackDenseInputs'),
 ]
 train_dataloader = dict(
@@ -58,7 +59,7 @@ val_dataloader = dict(
 test_dataloader = val_dataloader
 train_cfg = dict(max_iters=600, val_interval=300)
 optim_wrapper = dict(
-    optimizer=dict(lr=1e-3),
+    optimizer=dict(lr=2e-3),
     paramwise_cfg=dict(layer_decay_rate=1.0),
 )
 param_scheduler = [
