@@ -27,7 +27,8 @@ class UnfilledWeights(TorchFunctionMode):
         self, func: Callable, types: Any, args: tuple = (), kwargs: dict | None = None
     ) -> Any:
         kwargs = kwargs or {}
-        if getattr(func, '__module__', None) == 'torch.nn.init':
+        is_init = getattr(func, '__module__', None) == 'torch.nn.init'
+        if is_init and func.__name__ != 'constant_':
             return args[0] if args else kwargs['tensor']
         if self.on_meta and func is torch.empty and kwargs.get('device') is None:
             kwargs['device'] = 'meta'
