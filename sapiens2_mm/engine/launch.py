@@ -20,7 +20,7 @@ def load_config(
     """Read a config for a run.
 
     The work folder is ``work_dir``, else the config's own, else
-    ``work_dirs/<config name>``. Without a GPU, processes talk by gloo.
+    ``work_dirs/<config name>``.
 
     Raises:
         FileNotFoundError: if ``path`` does not exist.
@@ -38,21 +38,38 @@ def load_config(
         cfg.work_dir = work_dir
     elif cfg.get('work_dir') is None:
         cfg.work_dir = str(Path('work_dirs') / Path(path).stem)
-    if launcher != 'none' and not torch.cuda.is_available():
-        cfg.setdefault('env_cfg', {}).setdefault('dist_cfg', {})['backend'] = 'gloo'
     return cfg
 
 
 def build_runner(cfg: Config) -> Runner:
     """The runner of a config, of mmengine's or of a registered ``runner_type``.
 
+    The processes of launcher ``'pytorch'`` work without a GPU too, and talk by gloo.
+
     Raises:
         ValueError: if the config's keypoint table and head differ in number.
     """
     check_keypoint_config(cfg)
+    if cfg.get('launcher') == 'pytorch' and not torch.cuda.is_available():
+        _distribute_on_cpu(cfg)
     if 'runner_type' in cfg:
         return RUNNERS.build(cfg)
     return Runner.from_cfg(cfg)
+
+
+def _distribute_on_cpu(cfg: Config) -> None:
+    # Left to itself mmengine gives each process a GPU, and the model to that.
+    if not torch.distributed.is_initialized():
+        torch.distributed.init_process_group('gloo')
+    wrapper = dict(
+        type='MMDistributedDataParallel',
+        broadcast_buffers=False,
+        find_unused_parameters=cfg.get('find_unused_parameters', False),
+    )
+    cfg.model_wrapper_cfg = {
+        'device_ids': None,
+        **(cfg.get('model_wrapper_cfg') or wrapper),
+    }
 
 
 def use_bf16_autocast(cfg: Config) -> None:
