@@ -5,7 +5,6 @@ from typing import Any
 import mmcv
 import numpy as np
 import torch
-from mmengine.dist import master_only
 from mmengine.visualization import Visualizer
 
 from sapiens2_mm.structures import DenseDataSample
@@ -41,7 +40,6 @@ class DenseVisualizer(Visualizer):
         """
         raise NotImplementedError
 
-    @master_only
     def add_datasample(
         self,
         name: str,

@@ -1,13 +1,13 @@
 """Drawing of dense keypoints."""
 
 from collections.abc import Sequence
+from inspect import unwrap
 from typing import Any
 
 import cv2
 import mmcv
 import numpy as np
 import torch
-from mmengine.dist import master_only
 from mmengine.structures import InstanceData
 from mmpose.structures import PoseDataSample
 from mmpose.visualization import PoseLocalVisualizer
@@ -94,7 +94,6 @@ class Sapiens2PoseVisualizer(PoseLocalVisualizer):
                     f'in the table {meta.get("dataset_name")}'
                 )
 
-    @master_only
     def add_datasample(
         self,
         name: str,
@@ -125,7 +124,11 @@ class Sapiens2PoseVisualizer(PoseLocalVisualizer):
         Returns:
             The picture, RGB uint8.
         """
-        return super().add_datasample(
+        # mmpose lets the main process draw only; here every process writes the pictures
+        # of its own samples, and the backends keep to the main process by themselves.
+        draw = unwrap(PoseLocalVisualizer.add_datasample)
+        return draw(
+            self,
             name,
             image,
             data_sample,

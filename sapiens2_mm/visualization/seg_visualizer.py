@@ -7,7 +7,6 @@ from typing import Any
 import mmengine
 import numpy as np
 import torch
-from mmengine.dist import master_only
 from mmengine.visualization import Visualizer
 from PIL import Image, ImageDraw, ImageFont
 
@@ -81,7 +80,6 @@ class Sapiens2SegVisualizer(Visualizer):
         self.background_id = background_id
         self.draw_legend = draw_legend
 
-    @master_only
     def add_datasample(
         self,
         name: str,
