@@ -46,7 +46,9 @@ def tiny(repo_dir, data_dir, tmp_path):
     for name in ('train', 'val', 'test'):
         loader = cfg[f'{name}_dataloader']
         loader.update(batch_size=2, num_workers=0, persistent_workers=False)
-        loader.dataset.data_root = str(data_dir / 'synthetic_humans')
+        loader.dataset.update(
+            data_root=str(data_dir / 'synthetic_humans'), indices=None
+        )
     cfg.train_cfg.update(max_iters=2, val_interval=2)
     cfg.default_hooks.checkpoint.interval = 2
     cfg.work_dir = str(tmp_path / 'work')
