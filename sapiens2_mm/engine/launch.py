@@ -44,12 +44,18 @@ def load_config(
 def build_runner(cfg: Config) -> Runner:
     """The runner of a config, of mmengine's or of a registered ``runner_type``.
 
+    A config that does not inherit our runtime gets the hook that loads checkpoints
+    strictly all the same.
+
     The processes of launcher ``'pytorch'`` work without a GPU too, and talk by gloo.
 
     Raises:
         ValueError: if the config's keypoint table and head differ in number.
     """
     check_keypoint_config(cfg)
+    hooks = cfg.get('default_hooks') or {}
+    strict_loading = dict(type='sapiens2_mm.LoadCheckpointHook')
+    cfg.default_hooks = {'load': strict_loading, **hooks}
     if cfg.get('launcher') == 'pytorch' and not torch.cuda.is_available():
         _distribute_on_cpu(cfg)
     if 'runner_type' in cfg:
@@ -140,6 +146,6 @@ def dump_predictions(cfg: Config, path: str) -> None:
 
 def draw_predictions(cfg: Config, folder: str) -> None:
     """Write a picture of every prediction to ``folder``."""
-    cfg.setdefault('default_hooks', {})['visualization'] = dict(
-        type='sapiens2_mm.VisualizationHook', enable=True, out_dir=folder
-    )
+    drawing = dict(type='sapiens2_mm.VisualizationHook', enable=True, out_dir=folder)
+    hooks = cfg.get('default_hooks') or {}
+    cfg.default_hooks = {**hooks, 'visualization': drawing}

@@ -82,3 +82,26 @@ def test_dump_keeps_the_other_metrics():
     cfg = Config(dict(test_evaluator=dict(type='A')))
     launch.dump_predictions(cfg, 'out.pkl')
     assert [e.type for e in cfg.test_evaluator] == ['A', 'DumpResults']
+
+
+def test_loading_is_strict_without_our_runtime(monkeypatch):
+    monkeypatch.setattr(launch.Runner, 'from_cfg', lambda cfg: cfg)
+    hooks = launch.build_runner(Config(dict(model=dict(type='M')))).default_hooks
+    assert hooks.load.type == 'sapiens2_mm.LoadCheckpointHook'
+    own = dict(default_hooks=dict(load=dict(type='acme.Load')))
+    assert launch.build_runner(Config(own)).default_hooks.load.type == 'acme.Load'
+
+
+@pytest.mark.parametrize('hooks', [None, dict(visualization=dict(type='mmpose.X'))])
+def test_drawing_replaces_the_visualization_of_any_runtime(hooks):
+    cfg = Config({} if hooks is None else dict(default_hooks=hooks))
+    launch.draw_predictions(cfg, 'show')
+    hook = cfg.default_hooks.visualization
+    assert hook.type == 'sapiens2_mm.VisualizationHook'
+    assert (hook.enable, hook.out_dir) == (True, 'show')
+
+
+def test_processes_talk_by_gloo_without_a_gpu(tmp_path, monkeypatch):
+    monkeypatch.setattr(launch.torch.cuda, 'is_available', lambda: False)
+    cfg = launch.load_config(write(tmp_path / 'c.py'), launcher='pytorch')
+    assert cfg.env_cfg.dist_cfg.backend == 'gloo'
