@@ -99,9 +99,3 @@ def test_drawing_replaces_the_visualization_of_any_runtime(hooks):
     hook = cfg.default_hooks.visualization
     assert hook.type == 'sapiens2_mm.VisualizationHook'
     assert (hook.enable, hook.out_dir) == (True, 'show')
-
-
-def test_processes_talk_by_gloo_without_a_gpu(tmp_path, monkeypatch):
-    monkeypatch.setattr(launch.torch.cuda, 'is_available', lambda: False)
-    cfg = launch.load_config(write(tmp_path / 'c.py'), launcher='pytorch')
-    assert cfg.env_cfg.dist_cfg.backend == 'gloo'
