@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass, fields
 
+from .checks import check_number
+
 _NUM_FULL_BLOCKS = 8  # at each end; the blocks between share keys and values
 
 
@@ -72,8 +74,7 @@ def parse_arch(arch: str | dict) -> Arch:
             f'{known[-1]!r}; missing {missing}, unknown {unknown}'
         )
     for name, value in arch.items():
-        if not isinstance(value, int) or isinstance(value, bool):
-            raise TypeError(f'Sapiens2: arch {name} must be an int, got {value!r}')
+        check_number(f'arch {name}', value)
         if value < 1:
             raise ValueError(f'Sapiens2: arch {name} must be positive, got {value}')
     sizes = Arch(**arch)

@@ -1,9 +1,12 @@
 """What a Sapiens2 backbone refuses, and why."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
+
+OUT_TYPES = ('raw', 'cls_token', 'featmap')
 
 
 def check_state_dict(backbone: nn.Module, state_dict: dict, prefix: str) -> None:
@@ -21,9 +24,7 @@ def check_state_dict(backbone: nn.Module, state_dict: dict, prefix: str) -> None
         ValueError: names the keys and the option to change.
     """
     weight = state_dict.get(prefix + 'patch_embed.projection.weight')
-    if (
-        weight is None
-    ):  # no weights of a backbone; missing keys are the loader's to tell
+    if weight is None:  # no backbone in it; missing keys are the loader's to tell
         return
     patch_size = (backbone.patch_size,) * 2
     if tuple(weight.shape[2:]) != patch_size:
@@ -45,6 +46,40 @@ def check_state_dict(backbone: nn.Module, state_dict: dict, prefix: str) -> None
         )
 
 
+def check_number(name: str, value: Any, kind: type = int) -> None:
+    """Raise a ``TypeError`` unless ``value`` is an int, or with ``float`` a number."""
+    accepted = (int, float) if kind is float else kind
+    if not isinstance(value, accepted) or isinstance(value, bool):
+        expected = 'a number' if kind is float else 'an int'
+        raise TypeError(f'Sapiens2: {name} must be {expected}, got {value!r}')
+
+
+def check_options(
+    out_type: str, frozen_stages: int, drop_path_rate: float, num_layers: int
+) -> None:
+    """Refuse values of these options of ``Sapiens2`` that it does not know.
+
+    Raises:
+        ValueError: names the option and what it may be.
+        TypeError: if a number is none.
+    """
+    if out_type not in OUT_TYPES:
+        raise ValueError(
+            f'Sapiens2: out_type must be one of {list(OUT_TYPES)}, got {out_type!r}'
+        )
+    check_number('frozen_stages', frozen_stages)
+    if not -1 <= frozen_stages <= num_layers:
+        raise ValueError(
+            f'Sapiens2: frozen_stages must be -1 to {num_layers} (the number of '
+            f'blocks), got {frozen_stages}'
+        )
+    check_number('drop_path_rate', drop_path_rate, float)
+    if not 0 <= drop_path_rate < 1:
+        raise ValueError(
+            f'Sapiens2: drop_path_rate must be in [0, 1), got {drop_path_rate}'
+        )
+
+
 def parse_out_indices(
     out_indices: int | Sequence[int], num_layers: int
 ) -> tuple[int, ...]:
@@ -54,7 +89,8 @@ def parse_out_indices(
         ValueError: if there is none, or one lies outside the blocks.
         TypeError: if one is no int.
     """
-    indices = [out_indices] if isinstance(out_indices, int) else list(out_indices)
+    is_several = isinstance(out_indices, Sequence)
+    indices = list(out_indices) if is_several else [out_indices]
     if not indices:
         raise ValueError('Sapiens2: out_indices is empty; name at least one block')
     for index in indices:
@@ -83,13 +119,17 @@ def check_size(
 
     Raises:
         ValueError: names the size and the multiple.
+        TypeError: if a number is no int.
     """
+    check_number('patch_size and window_size', multiple)
     if multiple < 1:
         raise ValueError(
             'Sapiens2: patch_size and window_size must be positive, got patch_size '
             f'{patch_size}'
         )
-    if all(side > 0 and side % multiple == 0 for side in size):
+    for side in size:
+        check_number(f'{what} (height, width)', side)
+    if len(size) == 2 and all(side > 0 and side % multiple == 0 for side in size):
         return
     factors = f'patch_size {patch_size}'
     if multiple != patch_size:

@@ -21,10 +21,16 @@ from ..layers import (
     WindowTokenizer,
 )
 from .arch import parse_arch
-from .checks import check_ids_keep, check_size, check_state_dict, parse_out_indices
+from .checks import (
+    check_ids_keep,
+    check_number,
+    check_options,
+    check_size,
+    check_state_dict,
+    parse_out_indices,
+)
 from .init import init_backbone, pretrained_cfg
 
-OUT_TYPES = ('raw', 'cls_token', 'featmap')
 NUM_STORAGE_TOKENS = 8
 _BEFORE_BLOCKS = ('patch_embed', 'tokenizer', 'cls_token', 'storage_tokens')
 
@@ -47,7 +53,7 @@ class Sapiens2(BaseModule):
         in_channels: image channels.
         out_indices: block or blocks whose output is returned; negative counts from
             the end. Outputs come in block order, one per index, repeated ones too.
-            Blocks after the last one wanted are not run.
+            Blocks after the last one wanted are neither run nor trained.
         out_type: ``'raw'`` all tokens (B, 1+8+h*w, C); ``'cls_token'`` (B, C);
             ``'featmap'`` patches only, (B, C, h, w).
         rope_dtype: precision of the rotary tables, ``'bf16'`` as released or
@@ -98,27 +104,16 @@ class Sapiens2(BaseModule):
         sizes = parse_arch(arch)
         self.embed_dims = sizes.embed_dims
         self.num_layers = sizes.num_layers
+        check_number('patch_size', patch_size)
         self.patch_size = patch_size
         self.use_tokenizer = use_tokenizer
         self.size_multiple = patch_size * (window_size if use_tokenizer else 1)
         self.img_size = to_2tuple(img_size)
         check_size('img_size', self.img_size, patch_size, self.size_multiple)
         self.out_indices = parse_out_indices(out_indices, self.num_layers)
-        if out_type not in OUT_TYPES:
-            raise ValueError(
-                f'Sapiens2: out_type must be one of {list(OUT_TYPES)}, got {out_type!r}'
-            )
+        check_options(out_type, frozen_stages, drop_path_rate, self.num_layers)
         self.out_type = out_type
-        if not -1 <= frozen_stages <= self.num_layers:
-            raise ValueError(
-                f'Sapiens2: frozen_stages must be -1 to {self.num_layers} (the number '
-                f'of blocks), got {frozen_stages}'
-            )
         self.frozen_stages = frozen_stages
-        if not 0 <= drop_path_rate < 1:
-            raise ValueError(
-                f'Sapiens2: drop_path_rate must be in [0, 1), got {drop_path_rate}'
-            )
         self.with_cp = with_cp
 
         self.patch_embed = PatchEmbed(in_channels, self.embed_dims, patch_size)
@@ -248,6 +243,11 @@ class Sapiens2(BaseModule):
         return self
 
     def _freeze(self) -> None:
+        # A distributed wrapper would wait for the gradients of what is not run.
+        last = self.out_indices[-1]
+        self.blocks[last + 1 :].requires_grad_(False)
+        if last < self.num_layers - 1:
+            self.ln1.requires_grad_(False)
         if self.frozen_stages <= 0:
             return
         self.cls_token.requires_grad_(False)

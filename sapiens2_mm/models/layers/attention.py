@@ -55,10 +55,11 @@ class GroupedQueryAttention(nn.Module):
         Returns:
             (B, N, C).
         """
-        heads = (*x.shape[:2], -1, self.head_dims)
-        q = self.q_norm(self.wq(x).view(heads)).transpose(1, 2)  # (B, heads, N, D)
-        k = self.k_norm(self.wk(x).view(heads)).transpose(1, 2)
-        v = self.wv(x).view(heads).transpose(1, 2)
+        heads = (self.num_heads, self.head_dims)
+        kv_heads = (self.num_kv_heads, self.head_dims)
+        q = self.q_norm(self.wq(x).unflatten(2, heads)).transpose(1, 2)  # B heads N D
+        k = self.k_norm(self.wk(x).unflatten(2, kv_heads)).transpose(1, 2)
+        v = self.wv(x).unflatten(2, kv_heads).transpose(1, 2)
         if rope is not None:
             q, k = rotate(q, rope), rotate(k, rope)
         shared = self.num_kv_heads != self.num_heads

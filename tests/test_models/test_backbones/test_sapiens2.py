@@ -209,6 +209,24 @@ def test_out_indices_and_types():
     assert torch.equal(featmap[:, :, 2, 1], outs[3][:, 9 + 2 * 3 + 1])
 
 
+@pytest.mark.parametrize('last', [0, 2, 3])
+def test_what_no_output_needs_is_not_trained(last):
+    model = tiny(out_indices=(0, last)).train()
+    sum(y.square().mean() for y in model(torch.randn(1, 3, 64, 48))).backward()
+    for name, p in model.named_parameters():
+        assert p.requires_grad == (p.grad is not None), name
+    trained = {n.split('.')[1] for n, p in model.blocks.named_parameters(
+        'blocks') if p.requires_grad}  # fmt: skip
+    assert trained == {str(n) for n in range(last + 1)}
+    assert model.ln1.weight.requires_grad == (last == 3)
+
+
+def test_no_image():
+    for out_type, shape in (('raw', (0, 21, 32)), ('featmap', (0, 32, 4, 3))):
+        (out,) = tiny(out_type=out_type)(torch.zeros(0, 3, 64, 48))
+        assert out.shape == shape
+
+
 def test_every_parameter_gets_a_gradient():
     for options in ({}, dict(use_tokenizer=True)):
         model = tiny(out_type='featmap', **options, img_size=(128, 64)).train()
@@ -297,6 +315,21 @@ def test_layer_depth():
         (dict(out_indices=[]), ValueError, 'out_indices is empty'),
         (dict(out_indices=[1.0]), TypeError, 'out_indices must be int'),
         (dict(out_indices='last'), TypeError, 'out_indices must be int'),
+        (
+            dict(out_indices=None),
+            TypeError,
+            'out_indices must be int or ints, got None',
+        ),
+        (dict(img_size='1024'), TypeError, "img_size .* an int, got '1'"),
+        (dict(img_size=None), TypeError, 'img_size .* an int, got None'),
+        (dict(img_size=(64.0, 64)), TypeError, 'an int, got 64.0'),
+        (dict(img_size=(64, 64, 64)), ValueError, r'img_size \(64, 64, 64\)'),
+        (dict(patch_size='16'), TypeError, "patch_size must be an int, got '16'"),
+        (dict(patch_size=(16, 16)), TypeError, r'patch_size .* got \(16, 16\)'),
+        (dict(frozen_stages=None), TypeError, 'frozen_stages must be an int, got None'),
+        (dict(frozen_stages=1.5), TypeError, 'frozen_stages must be an int, got 1.5'),
+        (dict(drop_path_rate='0.1'), TypeError, "must be a number, got '0.1'"),
+        (dict(drop_path_rate=[0.1]), TypeError, r'must be a number, got \[0.1\]'),
         (dict(out_type='map'), ValueError, r"one of \['raw', .*got 'map'"),
         (dict(rope_dtype='half'), ValueError, "rope_dtype must be one of .*'half'"),
         (dict(frozen_stages=5), ValueError, 'frozen_stages must be -1 to 4'),
