@@ -33,6 +33,12 @@ def test_amp_and_resume(pose_config):
     assert 0 <= runner.message_hub.get_scalar('val/coco/AP').current() <= 1
 
 
+def test_validation_alone_saves_no_best_checkpoint(pose_config):
+    assert 'save_best' in pose_config.default_hooks.checkpoint
+    assert Runner.from_cfg(pose_config).val()['coco/AP'] >= 0
+    assert not list(Path(pose_config.work_dir).rglob('*.pth'))
+
+
 def test_every_parameter_gets_a_gradient(pose_config):
     runner = Runner.from_cfg(pose_config)
     runner.model.train()

@@ -100,6 +100,8 @@ class AtomicCheckpointHook(CheckpointHook):
                 self.file_backend.rmtree(path)
 
     def _save_best_checkpoint(self, runner: Runner, metrics: dict) -> None:
+        if not hasattr(self, 'file_backend'):  # runner.val() alone: nothing was trained
+            return
         backend = self.file_backend
         self.file_backend = _RemovesLater(backend)
         try:
