@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # From nothing to pictures: set up, render a few synthetic people, train a tiny model
-# on them, test it, and draw its predictions. About 10 minutes on two CPU cores.
+# on them, test it, and draw its predictions. About 12 minutes on two CPU cores.
 #   bash tools/quickstart.sh [--task pose|seg|normal|pointmap|albedo] [--no-venv]
 # A second run reuses the environment, the data and the trained model.
 set -euo pipefail
@@ -28,7 +28,7 @@ DATA=data/synthetic_humans_256x192
 OUT=work_dirs/quickstart/$TASK
 
 echo "== Synthetic people: $DATA"
-python -m projects.synthetic_humans "$DATA" --num-train 32 --num-val 8 --size 256x192 \
+python -m projects.synthetic_humans "$DATA" --num-train 64 --num-val 8 --size 256x192 \
     --seed 0 --workers "$(nproc)"
 
 if [ -f "$OUT/finished" ]; then
@@ -55,4 +55,4 @@ for SPLIT in train val; do
     python -m json.tool "$METRICS"
     echo "  pictures: $OUT/pictures_$SPLIT/test"
 done
-echo 'The model has seen only 32 images: it should fit those of train, not those of val.'
+echo 'The model has seen only a few images: it should fit those of train, not those of val.'

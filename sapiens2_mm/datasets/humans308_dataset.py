@@ -246,3 +246,15 @@ class Humans308Dataset(BaseCocoStyleDataset):
                 f'{self.bbox_file or self.ann_file}: {self._read_summary}{by_cfg}'
             )
         return data_list
+
+    def _get_unserialized_subset(self, indices: int | Sequence[int]) -> list[dict]:
+        try:
+            data_list = super()._get_unserialized_subset(indices)
+        except IndexError:
+            data_list = []
+        if not data_list:
+            raise ValueError(
+                f'{type(self).__name__}: indices {indices} do not name persons of the '
+                f'{len(self.data_list)} that {self.ann_file} holds'
+            )
+        return data_list

@@ -297,6 +297,15 @@ def test_detections(mini_coco, table5, tmp_path):
             build(path, table5, test_mode=True, bbox_file=str(boxes))
 
 
+def test_indices(mini_coco, table5):
+    path = mini_coco({}, {}, {})
+    assert [sample['id'] for sample in build(path, table5, indices=[2, 0])] == [2, 0]
+    assert len(build(path, table5, indices=2)) == 2
+    for indices in (0, [], [3]):
+        with pytest.raises(ValueError, match=r'do not name persons of the 3 that'):
+            build(path, table5, indices=indices)
+
+
 def test_training_files_of_several_categories_join(mini_coco, table5, tmp_path):
     path = mini_coco({}, {})
     content = json.loads(path.read_text())

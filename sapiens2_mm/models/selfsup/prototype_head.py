@@ -21,6 +21,9 @@ class PrototypeHead(BaseModule):
         hidden_dims: width between the linear layers.
         bottleneck_dims: size of the unit vector.
         num_prototypes: K, number of logits.
+        prototype_std: of the initial prototypes. Logits start with this standard
+            deviation, and targets as good as uniform if it is small against the
+            teacher's temperature.
         init_cfg: mmengine's.
 
     Source: DINOv3 (arXiv 2508.10104), whose head Sapiens2 (arXiv 2604.21681) follows
@@ -33,10 +36,12 @@ class PrototypeHead(BaseModule):
         hidden_dims: int = 2048,
         bottleneck_dims: int = 256,
         num_prototypes: int = 65536,
+        prototype_std: float = 0.02,
         init_cfg: dict | None = None,
     ) -> None:
         super().__init__(init_cfg)
         self.num_prototypes = num_prototypes
+        self.prototype_std = prototype_std
         self.mlp = nn.Sequential(
             nn.Linear(in_channels, hidden_dims),
             nn.GELU(),
@@ -47,12 +52,12 @@ class PrototypeHead(BaseModule):
         self.prototypes = nn.Linear(bottleneck_dims, num_prototypes, bias=False)
 
     def init_weights(self) -> None:
-        """Matrices: truncated normal, std 0.02; biases 0."""
-        for module in self.modules():
+        """Matrices: truncated normal, std 0.02 unless told otherwise; biases 0."""
+        for module in self.mlp:
             if isinstance(module, nn.Linear):
                 trunc_normal_(module.weight, std=0.02)
-                if module.bias is not None:
-                    nn.init.zeros_(module.bias)
+                nn.init.zeros_(module.bias)
+        trunc_normal_(self.prototypes.weight, std=self.prototype_std)
         super().init_weights()
 
     def forward(self, x: Tensor) -> Tensor:

@@ -30,8 +30,13 @@ def test_logits_stay_float32_under_autocast():
 
 
 def test_initial_weights():
-    head = PrototypeHead(64, hidden_dims=128, bottleneck_dims=64, num_prototypes=512)
+    sizes = dict(hidden_dims=128, bottleneck_dims=64, num_prototypes=512)
+    head = PrototypeHead(64, **sizes)
     head.init_weights()
     for layer in (head.mlp[0], head.mlp[2], head.mlp[4], head.prototypes):
         assert abs(float(layer.weight.detach().std()) - 0.02) < 0.001
+    unit = PrototypeHead(64, **sizes, prototype_std=0.125)
+    unit.init_weights()
+    assert abs(float(unit.prototypes.weight.detach().std()) - 0.125) < 0.005
+    assert abs(float(unit(torch.randn(99, 64)).detach().std()) - 0.125) < 0.03
     assert float(head.mlp[0].bias.detach().abs().max()) == 0
