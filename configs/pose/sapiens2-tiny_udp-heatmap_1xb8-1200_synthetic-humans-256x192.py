@@ -7,7 +7,7 @@ _base_ = [
     '../_base_/schedules/layer_decay_10k.py',
 ]
 default_scope = 'mmpose'
-data_root = 'data/synthetic_humans_256x192'
+data_root = 'data/synthetic_humans_256x192_64'
 model = dict(
     backbone=dict(
         arch=dict(
