@@ -1,4 +1,4 @@
-# 308 keypoints of one person, cropped to 1024x768 (height x width) by the official pipeline.
+# 308 keypoints of one person, cropped by the official pipeline.
 train_pipeline = [
     dict(type='sapiens2_mm.LoadImage'),
     dict(type='mmpose.GetBBoxCenterScale', padding=1.25),
