@@ -42,7 +42,9 @@ class Sapiens2PoseVisualizer(PoseLocalVisualizer):
 
     Raises:
         ValueError: when the dataset is set, if the numbers of colours and of keypoints
-            or links differ, or a name is not in the table.
+            or links differ, or a name is not in the table; when drawing, if a sample
+            has another number of keypoints than the table.
+        TypeError: if ``keypoint_names`` is one text.
     """
 
     def __init__(
@@ -54,6 +56,11 @@ class Sapiens2PoseVisualizer(PoseLocalVisualizer):
         keypoint_names: Sequence[str] | None = None,
         **kwargs: Any,
     ) -> None:
+        if isinstance(keypoint_names, str):
+            raise TypeError(
+                f'{type(self).__name__}: keypoint_names must be a list of names, got '
+                f'the text {keypoint_names!r}; write [{keypoint_names!r}]'
+            )
         self.keypoint_names = keypoint_names
         super().__init__(name, radius=radius, line_width=line_width, **kwargs)
 
@@ -166,6 +173,13 @@ class Sapiens2PoseVisualizer(PoseLocalVisualizer):
         if 'keypoints' not in instances:
             return image
         keypoints = _to_numpy(instances.keypoints)[..., :2]
+        expected = self.dataset_meta.get('num_keypoints', keypoints.shape[1])
+        if keypoints.shape[1] != expected:
+            raise ValueError(
+                f'{type(self).__name__}: {keypoints.shape[1]} keypoints to draw, the '
+                f'table {self.dataset_meta.get("dataset_name")} has {expected}; set '
+                'dataset_meta to the table of these keypoints'
+            )
         scores = instances.get('keypoint_scores', instances.get('keypoints_visible'))
         scores = np.ones(keypoints.shape[:2]) if scores is None else _to_numpy(scores)
         shown = (scores >= kpt_thr) & np.isfinite(keypoints).all(axis=-1)
@@ -180,6 +194,11 @@ class Sapiens2PoseVisualizer(PoseLocalVisualizer):
         """(K,) bool: keypoints that ``keypoint_names`` leaves in."""
         if self.keypoint_names is None:
             return np.ones(num_keypoints, dtype=bool)
+        if 'keypoint_name2id' not in self.dataset_meta:
+            raise ValueError(
+                f'{type(self).__name__}: keypoint_names needs the keypoint table; set '
+                'dataset_meta'
+            )
         ids = [self.dataset_meta['keypoint_name2id'][n] for n in self.keypoint_names]
         return np.isin(np.arange(num_keypoints), ids)
 

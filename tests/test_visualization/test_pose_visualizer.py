@@ -145,6 +145,21 @@ def test_subset_of_names(meta, sample):
         visualizer.dataset_meta = meta
 
 
+def test_names_need_a_table_and_a_list(sample):
+    with pytest.raises(TypeError, match=r"got the text 'nose'; write \['nose'\]"):
+        Sapiens2PoseVisualizer(keypoint_names='nose')
+    visualizer = Sapiens2PoseVisualizer(keypoint_names=['nose'])
+    with pytest.raises(ValueError, match='keypoint_names needs the keypoint table'):
+        draw(visualizer, sample)
+
+
+def test_table_of_another_number(sample):
+    visualizer = Sapiens2PoseVisualizer()
+    visualizer.dataset_meta = Humans308Dataset._load_metainfo()
+    with pytest.raises(ValueError, match='5 keypoints to draw, .* humans308 has 308'):
+        draw(visualizer, sample)
+
+
 def test_numbers_of_colours(meta, sample):
     visualizer = Sapiens2PoseVisualizer()
     with pytest.raises(ValueError, match='133 colours for 5 keypoints'):
