@@ -101,6 +101,12 @@ class KeypointOKSMetric(BaseMetric):
             self._read_truth(dataset_meta)
 
     def _check_table(self, meta: dict) -> None:
+        missing = sorted({'num_keypoints', 'sigmas'} - set(meta))
+        if missing:
+            raise ValueError(
+                f'KeypointOKSMetric: the metainfo of the dataset has no {missing}; '
+                'evaluate a keypoint dataset, such as Humans308Dataset'
+            )
         if len(meta['sigmas']) != meta['num_keypoints']:
             raise ValueError(
                 f'KeypointOKSMetric: the keypoint table {meta.get("dataset_name")} has '

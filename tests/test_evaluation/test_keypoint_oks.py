@@ -154,6 +154,14 @@ def test_numbers_of_keypoints_must_agree(mini_coco, table5):
         evaluate(dataset, samples, groups=['face'])
 
 
+def test_dataset_without_a_table(mini_coco, table5):
+    meta = make_dataset(mini_coco({}), table5).metainfo
+    del meta['sigmas']
+    for faulty, message in ((meta, r"no \['sigmas'\]"), ({}, 'num_keypoints')):
+        with pytest.raises(ValueError, match=message):
+            KeypointOKSMetric().dataset_meta = faulty
+
+
 def test_no_prediction(mini_coco, table5, log):
     dataset = make_dataset(mini_coco({}, {}), table5)
     metrics = evaluate(dataset, [])

@@ -156,7 +156,7 @@ def test_names_need_a_table_and_a_list(sample):
 def test_table_of_another_number(sample):
     visualizer = Sapiens2PoseVisualizer()
     visualizer.dataset_meta = Humans308Dataset._load_metainfo()
-    with pytest.raises(ValueError, match='5 keypoints to draw, .* humans308 has 308'):
+    with pytest.raises(ValueError, match=r'5 keypoints to draw, .* has 308'):
         draw(visualizer, sample)
 
 
