@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from mmengine.config import Config
+from mmengine.dataset import BaseDataset
 from mmengine.fileio import exists
 from mmengine.logging import print_log
 from mmpose.datasets.datasets.base import BaseCocoStyleDataset
@@ -94,6 +95,14 @@ class Humans308Dataset(BaseCocoStyleDataset):
         parsed = parse_pose_metainfo(table)
         parsed['keypoint_groups'] = keypoint_groups(table)
         return parsed
+
+    def full_init(self) -> None:
+        """Read the annotations; a subset tells the metric its persons."""
+        super().full_init()
+        subset = self._indices is not None or self.sample_interval > 1
+        if self.test_mode and subset and self.bbox_file is None:
+            ids = [BaseDataset.get_data_info(self, i)['id'] for i in range(len(self))]
+            self._metainfo['person_ids'] = np.array(ids, dtype=object).ravel().tolist()
 
     def _load_annotations(self) -> tuple[list[dict], list[dict]]:
         if not self.ann_file or not exists(self.ann_file):

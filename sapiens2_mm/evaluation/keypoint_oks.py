@@ -39,9 +39,10 @@ class KeypointOKSMetric(BaseMetric):
     The score of a person is the box score times the mean keypoint score above
     ``keypoint_score_thr``. Predictions of one image that resemble each other by OKS
     above ``nms_thr`` are reduced to the best one. All persons are of one category,
-    whatever its id. Persons that the dataset leaves out (crowds, empty boxes, ...)
-    are ignored: they are not missed, and a prediction that falls on one costs
-    nothing.
+    whatever its id. A dataset that takes a part of its file (``indices``,
+    ``sample_interval``) is scored on that part. Persons that the dataset leaves out
+    (crowds, empty boxes, ...) are ignored: they are not missed, and a prediction that
+    falls on one costs nothing.
 
     Args:
         ann_file: COCO-style annotation file; None takes the file of the dataset.
@@ -217,6 +218,7 @@ class KeypointOKSMetric(BaseMetric):
             )
             for person in persons
         ]
+        subset = self.dataset_meta.get('person_ids')  # of a dataset with indices
         truth = [
             OksPerson(
                 image=self._image_index[person.image_id],
@@ -226,6 +228,7 @@ class KeypointOKSMetric(BaseMetric):
                 ignore=person.fault is not None,
             )
             for person in self._truth.persons
+            if subset is None or person.id in subset
         ]
         self._warn_missing(truth, predictions)
         metrics = coco_oks_stats(truth, predictions, sigmas)

@@ -81,6 +81,20 @@ def test_truth_of_the_308_keypoints(data_dir):
     assert [name for name in chosen if name.endswith('_AP')] == ['coco/face_AP']
 
 
+@pytest.mark.parametrize('part', [dict(indices=2), dict(sample_interval=2)])
+def test_part_of_a_file_is_scored_on_that_part(data_dir, part):
+    dataset = Humans308Dataset(
+        data_root=str(data_dir / 'synthetic_humans'),
+        ann_file='annotations/train.json',
+        test_mode=True,
+        **part,
+    )
+    samples = samples_of(dataset)
+    assert len(samples) == 2
+    assert evaluate(dataset, samples)['coco/AR'] == 1.0
+    assert evaluate(dataset, samples[:1])['coco/AR'] == 0.5
+
+
 def test_agrees_with_mmpose_on_a_clean_file(mini_coco, table5):
     mmpose_metric = pytest.importorskip('mmpose.evaluation').CocoMetric
     rng = np.random.default_rng(1)
