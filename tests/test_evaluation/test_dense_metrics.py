@@ -96,6 +96,7 @@ def test_batches_do_not_matter(cls):
 
 
 def _one_process(rank, path, port):
+    torch.set_num_threads(1)  # the threads of the parent do not survive the fork
     dist.init_process_group(
         'gloo', init_method=f'tcp://127.0.0.1:{port}', rank=rank, world_size=2
     )
