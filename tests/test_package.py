@@ -101,6 +101,7 @@ def test_inherited_config_trains_and_tests_anywhere(
         *(str(tools / 'test.py'), str(config), str(checkpoint)),
         *('--work-dir', str(tmp_path / 'out'), '--out', str(tmp_path / 'out.pkl')),
         *('--show-dir', str(tmp_path / 'show'), *options),
+        'train_dataloader.dataset.data_root=not_needed_to_test',
     )
     metrics = json.loads(next((tmp_path / 'out').glob('*/*.json')).read_text())
     assert 0 <= metrics['coco/AP'] <= 1

@@ -7,7 +7,7 @@ from typing import Any
 import mmcv
 from mmengine.dist import get_rank, get_world_size
 from mmengine.hooks import Hook
-from mmengine.runner import Runner
+from mmengine.runner import BaseLoop, Runner
 
 from sapiens2_mm.registry import HOOKS
 
@@ -53,7 +53,7 @@ class VisualizationHook(Hook):
     def after_val_iter(
         self, runner: Runner, batch_idx: int, data_batch: Any, outputs: Any
     ) -> None:
-        self._draw(runner, batch_idx, outputs, f'val_{runner.iter:07d}')
+        self._draw(runner, batch_idx, outputs, f'val_{_iteration(runner):07d}')
 
     def after_test_iter(
         self, runner: Runner, batch_idx: int, data_batch: Any, outputs: Any
@@ -82,5 +82,11 @@ class VisualizationHook(Hook):
                 draw_pred=True,
                 show=False,
                 out_file=str(root / phase / f'{name}.png'),
-                step=runner.iter,
+                step=_iteration(runner),
             )
+
+
+def _iteration(runner: Runner) -> int:
+    """Iterations trained so far; 0 in a run that only tests."""
+    loop = runner._train_loop  # runner.iter would build it, training data and all
+    return loop.iter if isinstance(loop, BaseLoop) else 0

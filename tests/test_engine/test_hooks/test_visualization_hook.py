@@ -3,6 +3,7 @@ from types import SimpleNamespace
 import mmcv
 import numpy as np
 import pytest
+from mmengine.runner import BaseLoop
 from mmengine.structures import BaseDataElement
 
 from sapiens2_mm.engine.hooks import VisualizationHook
@@ -14,10 +15,20 @@ class Visualizer:
         mmcv.imwrite(image[..., ::-1], out_file)
 
 
+class Loop(BaseLoop):
+    iter = 7
+
+    def __init__(self):
+        pass
+
+    def run(self):
+        pass
+
+
 @pytest.fixture
 def runner(tmp_path):
     return SimpleNamespace(
-        visualizer=Visualizer(), iter=7, log_dir=str(tmp_path / 'log')
+        visualizer=Visualizer(), _train_loop=Loop(), log_dir=str(tmp_path / 'log')
     )
 
 
@@ -56,3 +67,11 @@ def test_off_by_default_and_log_folder(tmp_path, runner, outputs):
     assert not (tmp_path / 'log').exists()
     VisualizationHook(enable=True).after_test_iter(runner, 0, None, outputs)
     assert len(written(tmp_path / 'log')) == 2
+
+
+def test_a_run_that_only_tests_builds_no_train_loop(tmp_path, runner, outputs):
+    runner._train_loop = dict(type='a loop that is not built yet')
+    hook = VisualizationHook(enable=True, out_dir=str(tmp_path / 'out'))
+    hook.before_val_epoch(runner)
+    hook.after_val_iter(runner, 0, None, outputs)
+    assert len(written(tmp_path / 'out' / 'val_0000000')) == 2
