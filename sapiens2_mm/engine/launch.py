@@ -1,5 +1,6 @@
 """From command line options to a ready runner; what tools/ only parses."""
 
+import atexit
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,7 @@ def _distribute_on_cpu(cfg: Config) -> None:
     # Left to itself mmengine gives each process a GPU, and the model to that.
     if not torch.distributed.is_initialized():
         torch.distributed.init_process_group('gloo')
+        atexit.register(_leave_group)  # gloo's threads may abort a process that ends
     wrapper = dict(
         type='MMDistributedDataParallel',
         broadcast_buffers=False,
@@ -76,6 +78,11 @@ def _distribute_on_cpu(cfg: Config) -> None:
         'device_ids': None,
         **(cfg.get('model_wrapper_cfg') or wrapper),
     }
+
+
+def _leave_group() -> None:
+    if torch.distributed.is_initialized():
+        torch.distributed.destroy_process_group()
 
 
 def use_bf16_autocast(cfg: Config) -> None:

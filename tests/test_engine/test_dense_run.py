@@ -72,16 +72,13 @@ def test_two_processes(task, make_config, tmp_path):
     """Every parameter takes part, so no search for unused ones is needed."""
     cfg = make_config(task, 'two')
     cfg.launcher = 'pytorch'
-    # mmengine wants a GPU by default
-    cfg.model_wrapper_cfg = dict(type='MMDistributedDataParallel', device_ids=None)
     cfg.dump(tmp_path / 'config.py')
     script = tmp_path / 'run.py'
     script.write_text(
-        'import sys, torch\n'
+        'import sys\n'
         'from mmengine.config import Config\n'
-        'from mmengine.runner import Runner\n'
-        "torch.distributed.init_process_group('gloo')\n"
-        'Runner.from_cfg(Config.fromfile(sys.argv[1])).train()\n'
+        'from sapiens2_mm.engine import launch\n'
+        'launch.build_runner(Config.fromfile(sys.argv[1])).train()\n'
     )
     run = ['-m', 'torch.distributed.run', '--standalone', '--nproc_per_node=2']
     done = subprocess.run(

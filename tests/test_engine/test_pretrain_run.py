@@ -259,7 +259,7 @@ TWO_PROCESSES = """
 import sys
 import torch
 from mmengine.config import Config
-from mmengine.runner import Runner
+from sapiens2_mm.engine import launch
 from sapiens2_mm.models.layers import LayerScale
 from sapiens2_mm.models.selfsup import BlockPatchMask, TokenMask
 
@@ -276,9 +276,7 @@ BlockPatchMask.__call__ = one_mask_for_all
 # At 1e-4 the class tokens nearly coincide, and KoLeo's gradient is rounding noise.
 LayerScale.reset_parameters = lambda self: torch.nn.init.ones_(self.weight)
 cfg = Config.fromfile(sys.argv[1])
-if cfg.get('launcher') == 'pytorch':
-    torch.distributed.init_process_group('gloo')
-Runner.from_cfg(cfg).train()
+launch.build_runner(cfg).train()
 """
 
 
