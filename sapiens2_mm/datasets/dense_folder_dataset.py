@@ -19,6 +19,7 @@ class DenseFolderDataset(BaseDataset):
         data_root/rgb/NAME.png                 mask/NAME.png
         normal/NAME.npy   depth/NAME.npy       albedo/NAME.png
         camera_intrinsics/NAME.txt             camera_extrinsics/NAME.txt
+        seg/NAME_seg.npy
 
     Maps may be ``.npy``, ``.npz`` or ``.png``, images any usual kind; folders may have
     subfolders. What the files hold is told by ``LoadDenseAnnotations``.
@@ -29,6 +30,8 @@ class DenseFolderDataset(BaseDataset):
         with_camera: samples must have intrinsics; extrinsics are taken along if their
             folder exists.
         with_mask: samples must have a mask; else all pixels are valid.
+        with_parts: samples must have a map of body parts, for the ``excluded_parts``
+            of ``LoadDenseAnnotations``.
         depth_scale: metres of one step, for depth in integer PNG files.
         data_prefix: renames folders, e.g. ``dict(normal='normals')``.
         kwargs: see mmengine's ``BaseDataset``.
@@ -36,6 +39,8 @@ class DenseFolderDataset(BaseDataset):
     Raises:
         FileNotFoundError: if a folder or a sample's file is missing, or there is no
             image; names folder and files.
+        ValueError: if two files of a folder have the same name, such as ``1.npy`` and
+            a picture ``1.png`` of it.
     """
 
     FOLDERS = dict(
@@ -46,6 +51,7 @@ class DenseFolderDataset(BaseDataset):
         albedo='albedo',
         intrinsics='camera_intrinsics',
         extrinsics='camera_extrinsics',
+        parts='seg',
     )
 
     def __init__(
@@ -54,6 +60,7 @@ class DenseFolderDataset(BaseDataset):
         fields: Sequence[str] = (),
         with_camera: bool = False,
         with_mask: bool = True,
+        with_parts: bool = False,
         depth_scale: float | None = None,
         data_prefix: dict[str, str] | None = None,
         **kwargs,
@@ -68,6 +75,7 @@ class DenseFolderDataset(BaseDataset):
         self.fields = tuple(fields)
         self.with_camera = with_camera
         self.with_mask = with_mask
+        self.with_parts = with_parts
         self.depth_scale = depth_scale
         super().__init__(
             data_root=data_root, data_prefix=self.FOLDERS | data_prefix, **kwargs
@@ -83,12 +91,18 @@ class DenseFolderDataset(BaseDataset):
         wanted = dict.fromkeys(self.fields, MAP_SUFFIXES)
         if self.with_mask:
             wanted['mask'] = (*IMAGE_SUFFIXES, '.npy', '.npz')
+        if self.with_parts:
+            wanted['parts'] = MAP_SUFFIXES
         if self.with_camera:
             wanted['intrinsics'] = ('.txt',)
             if Path(self.data_prefix['extrinsics']).is_dir():
                 wanted['extrinsics'] = ('.txt',)
         files = {
-            name: _files_by_name(Path(self.data_prefix[name]), suffixes)
+            name: _files_by_name(
+                Path(self.data_prefix[name]),
+                suffixes,
+                ending='_seg' if name == 'parts' else '',
+            )
             for name, suffixes in wanted.items()
         }
         for name, found in files.items():
@@ -110,14 +124,26 @@ class DenseFolderDataset(BaseDataset):
         return data_list
 
 
-def _files_by_name(folder: Path, suffixes: Sequence[str]) -> dict[str, Path]:
-    """Files of the kinds asked for: path below ``folder`` without suffix -> path."""
+def _files_by_name(
+    folder: Path, suffixes: Sequence[str], ending: str = ''
+) -> dict[str, Path]:
+    """Files of the kinds asked for: path below ``folder`` without suffix -> path.
+
+    An ``ending`` of the name does not count.
+    """
     if not folder.is_dir():
         raise FileNotFoundError(
             f'DenseFolderDataset: no folder {folder}; check data_root and data_prefix'
         )
-    return {
-        str(path.relative_to(folder).with_suffix('')): path
-        for path in sorted(folder.rglob('*'))
-        if path.suffix.lower() in suffixes
-    }
+    files: dict[str, Path] = {}
+    for path in sorted(folder.rglob('*')):
+        if path.suffix.lower() not in suffixes:
+            continue
+        name = str(path.relative_to(folder).with_suffix('')).removesuffix(ending)
+        if name in files:
+            raise ValueError(
+                f'DenseFolderDataset: {files[name]} and {path} have the same name; '
+                'keep one of them in this folder'
+            )
+        files[name] = path
+    return files

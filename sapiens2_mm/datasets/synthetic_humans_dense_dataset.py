@@ -1,12 +1,13 @@
 """Dense annotations of the synthetic humans."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 from mmengine.dataset import BaseDataset
 
 from sapiens2_mm.registry import DATASETS
+
+from .json_file import check_entry, load_json
 
 DEPTH_STEP = 2e-4  # metres of one step of the depth files
 
@@ -26,7 +27,8 @@ class SyntheticHumansDenseDataset(BaseDataset):
 
     Raises:
         FileNotFoundError: if a file is missing.
-        ValueError: if the annotation file lists no image.
+        ValueError: if the annotation file cannot be read, lists no image, or one
+            without camera.
     """
 
     def __init__(self, data_root: str, ann_file: str, **kwargs) -> None:
@@ -34,13 +36,17 @@ class SyntheticHumansDenseDataset(BaseDataset):
 
     def load_data_list(self) -> list[dict[str, Any]]:
         root = Path(self.data_root)
-        content = json.loads(Path(self.ann_file).read_text(encoding='utf-8'))
+        content = load_json(self.ann_file)
+        check_entry(content, ['images'], self.ann_file)
         if not content['images']:
             raise ValueError(
                 f'SyntheticHumansDenseDataset: {self.ann_file} lists no image'
             )
         data_list = []
         for image in content['images']:
+            check_entry(
+                image, ['file_name', 'camera'], f'{self.ann_file}, list of images'
+            )
             name = Path(image['file_name']).stem
             camera = image['camera']
             data_list.append(

@@ -94,6 +94,33 @@ def test_folder_errors(folder):
         DenseFolderDataset(str(folder))
 
 
+@pytest.mark.parametrize('kind, other', [('normal', 'b.png'), ('rgb', 'b.jpg')])
+def test_two_files_of_one_name_are_refused(kind, other, folder):
+    """A picture of the normals must not take the place of the normals."""
+    (folder / kind / other).write_bytes((folder / 'rgb' / 'b.png').read_bytes())
+    with pytest.raises(ValueError, match=rf'{kind}/b\.\w+ have the same name'):
+        DenseFolderDataset(str(folder), fields=['normal'])
+
+
+def test_part_maps(folder):
+    with pytest.raises(FileNotFoundError, match=r'no folder .*seg'):
+        DenseFolderDataset(str(folder), with_parts=True)
+    parts = np.zeros((12, 9), np.uint8)
+    parts[:6] = 2
+    for name in ('人 1', 'b', 'c/d.e'):
+        path = folder / 'seg' / f'{name}_seg.npy'
+        path.parent.mkdir(parents=True, exist_ok=True)
+        np.save(path, parts)
+    load = pipeline(['normal'], False)
+    load[1]['excluded_parts'] = (2, 3)
+    dataset = DenseFolderDataset(
+        str(folder), fields=['normal'], with_parts=True, pipeline=load
+    )
+    for data in dataset:
+        mask = data['data_samples'].gt_mask[0]
+        assert not mask[:12].any() and mask[12:].all()
+
+
 def test_unreadable_training_image_is_named(folder):
     (folder / 'rgb' / 'b.png').write_bytes(b'nothing')
     dataset = DenseFolderDataset(str(folder), pipeline=[step('LoadImage')])
@@ -158,6 +185,14 @@ def test_synthetic_errors(data_dir, tmp_path):
     (tmp_path / 'set' / 'annotations' / 'none.json').write_text('{"images": []}')
     with pytest.raises(ValueError, match=r'none\.json lists no image'):
         SyntheticHumansDenseDataset(str(tmp_path / 'set'), 'annotations/none.json')
+    for content, message in {
+        '{"images": [': 'not a readable JSON file',
+        '{}': r"\['images'\] missing",
+        '{"images": [{"file_name": "a.jpg"}]}': r"\['camera'\] missing",
+    }.items():
+        (tmp_path / 'set' / 'annotations' / 'none.json').write_text(content)
+        with pytest.raises(ValueError, match=rf'none\.json.*{message}'):
+            SyntheticHumansDenseDataset(str(tmp_path / 'set'), 'annotations/none.json')
 
 
 @pytest.mark.parametrize('task', ['normal', 'pointmap', 'albedo', 'depth'])

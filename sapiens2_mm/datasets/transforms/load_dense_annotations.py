@@ -12,7 +12,7 @@ from mmcv.transforms import BaseTransform
 
 from sapiens2_mm.registry import TRANSFORMS
 
-from .dense_maps import MAPS
+from .dense_maps import MAPS, resize_nearest
 
 
 @TRANSFORMS.register_module()
@@ -24,7 +24,7 @@ class LoadDenseAnnotations(BaseTransform):
 
     * ``normal``: float (H, W, 3) in the camera frame, or a PNG of RGB
       ``(n + 1) / 2`` of the full range, all-zero where unknown. Stored with length 1.
-    * ``depth``: float (H, W) metres along Z, or a 16-bit PNG times
+    * ``depth``: float (H, W) metres along Z, or integers of 16 bits or more times
       ``results['depth_scale']`` metres.
     * ``albedo``: float (H, W, 3) RGB in [0, 1], or a PNG of the full range.
     * ``mask``: valid where any colour channel is above 0, so grey, palette and colour
@@ -32,9 +32,10 @@ class LoadDenseAnnotations(BaseTransform):
       is valid.
 
     Values that are not finite, zero vectors and depths that are not positive leave
-    the mask.
+    the mask, and so do the excluded parts of a body.
 
-    Required keys: ``img``, and for each field ``<field>_path``; with camera
+    Required keys: ``img``, and for each field ``<field>_path``; with excluded parts
+    ``parts_path``, a map (H, W) of part ids in a size of its own; with camera
     ``camera_matrix`` (3x3) or ``intrinsics_path`` (a text file of 3x3 numbers).
     Set keys: ``gt_<field>`` float32, ``gt_mask`` (H, W) bool; with camera
     ``intrinsics``, ``map_intrinsics``, ``ori_intrinsics`` (3, 3) and, if the sample has
@@ -43,16 +44,24 @@ class LoadDenseAnnotations(BaseTransform):
     Args:
         fields: any of normal, depth, albedo.
         with_camera: read the camera.
+        excluded_parts: ids of the part map that leave the mask. Face, hair, lips,
+            teeth and tongue are 2, 3, 23 to 27 of the 28 classes of Sapiens, and 3,
+            4, 24 to 28 of the 29 of Sapiens2.
 
     Raises:
-        ValueError: for a file that cannot be read or holds another shape than the
-            image; names the file, what it holds and what was expected.
+        ValueError: for a file that cannot be read or holds another shape, type or
+            range; names the file, what it holds and what was expected.
     """
 
     # a pipeline for images without annotations leaves this step out
     needs_annotation = True
 
-    def __init__(self, fields: Sequence[str], with_camera: bool = False) -> None:
+    def __init__(
+        self,
+        fields: Sequence[str],
+        with_camera: bool = False,
+        excluded_parts: Sequence[int] = (),
+    ) -> None:
         unknown = set(fields) - {'normal', 'depth', 'albedo'}
         if unknown:
             raise ValueError(
@@ -61,6 +70,7 @@ class LoadDenseAnnotations(BaseTransform):
             )
         self.fields = tuple(fields)
         self.with_camera = with_camera
+        self.excluded_parts = tuple(excluded_parts)
 
     def transform(self, results: dict[str, Any]) -> dict[str, Any]:
         if self.with_camera:
@@ -69,6 +79,8 @@ class LoadDenseAnnotations(BaseTransform):
         if results.get('mask_path') is not None:
             values = self._read(results, 'mask')
             mask = (values.reshape(*mask.shape, -1)[..., :3] > 0).any(2)
+        if self.excluded_parts:
+            mask &= ~np.isin(self._read_parts(results), self.excluded_parts)
         for field in self.fields:
             values, valid = getattr(self, f'_decode_{field}')(
                 self._read(results, field), results
@@ -79,14 +91,28 @@ class LoadDenseAnnotations(BaseTransform):
         results['gt_mask'] = mask
         return results
 
-    def _read(self, results: dict[str, Any], field: str) -> np.ndarray:
+    @staticmethod
+    def _path(results: dict[str, Any], field: str, option: str) -> str:
         key = f'{field}_path'
         if key not in results:
             raise ValueError(
                 f'LoadDenseAnnotations: the sample of {results.get("img_path")} has no '
-                f'{key}; give the dataset fields=[{field!r}]'
+                f'{key}; give the dataset {option}'
             )
-        path = results[key]
+        return results[key]
+
+    def _read_parts(self, results: dict[str, Any]) -> np.ndarray:
+        path = self._path(results, 'parts', 'with_parts=True')
+        parts = read_array(path, 'parts')
+        if parts.ndim != 2 or not np.issubdtype(parts.dtype, np.integer):
+            raise ValueError(
+                f'{path}: expected part ids, integers of shape (H, W), got '
+                f'{parts.dtype} of shape {parts.shape}'
+            )
+        return resize_nearest(parts, results['ori_shape'])
+
+    def _read(self, results: dict[str, Any], field: str) -> np.ndarray:
+        path = self._path(results, field, f'fields=[{field!r}]')
         values = read_array(path, field)
         channels = MAPS[f'gt_{field}'].channels
         expected = [results['ori_shape'] + ((channels,) if channels > 1 else ())]
@@ -109,7 +135,7 @@ class LoadDenseAnnotations(BaseTransform):
             valid = values.any(2)
             values = values.astype(np.float32) * (2 / np.iinfo(values.dtype).max) - 1
         else:
-            values = values.astype(np.float32)
+            values = _floats(values, results['normal_path'])
             valid = np.isfinite(values).all(2)
             values[~valid] = 0
         length = np.linalg.norm(values, axis=2)
@@ -121,6 +147,11 @@ class LoadDenseAnnotations(BaseTransform):
         values: np.ndarray, results: dict[str, Any]
     ) -> tuple[np.ndarray, np.ndarray]:
         if np.issubdtype(values.dtype, np.integer):
+            if values.dtype.itemsize < 2:
+                raise ValueError(
+                    f'{results["depth_path"]}: expected depth as float or integers of '
+                    f'16 bits, got {values.dtype}, a picture of the depth?'
+                )
             if 'depth_scale' not in results:
                 raise ValueError(
                     f'{results["depth_path"]}: integer depth needs depth_scale, the '
@@ -136,8 +167,15 @@ class LoadDenseAnnotations(BaseTransform):
     ) -> tuple[np.ndarray, np.ndarray]:
         if np.issubdtype(values.dtype, np.unsignedinteger):
             values = values.astype(np.float32) / np.iinfo(values.dtype).max
-        values = values.astype(np.float32)
-        return values, np.isfinite(values).all(2)
+        values = _floats(values, results['albedo_path'])
+        valid = np.isfinite(values).all(2)
+        if valid.any() and not -0.1 <= values[valid].min() <= values[valid].max() < 1.1:
+            raise ValueError(
+                f'{results["albedo_path"]}: expected albedo in [0, 1], got values '
+                f'from {values[valid].min():g} to {values[valid].max():g}; divide them '
+                'by their range'
+            )
+        return values, valid
 
     @staticmethod
     def _load_camera(results: dict[str, Any]) -> None:
@@ -164,13 +202,20 @@ class LoadDenseAnnotations(BaseTransform):
                 f'LoadDenseAnnotations: the sample of {results.get("img_path")} has no '
                 'camera; give the dataset with_camera=True'
             )
+        intrinsics = np.asarray(intrinsics, np.float64)
+        if not (np.isfinite(intrinsics).all() and intrinsics[[0, 1], [0, 1]].min() > 0):
+            source = results.get('intrinsics_path', results.get('img_path'))
+            raise ValueError(
+                f'camera of {source}: expected positive focal lengths fx and fy, got '
+                f'{intrinsics.tolist()}'
+            )
         for name in ('intrinsics', 'map_intrinsics', 'ori_intrinsics'):
-            results[name] = np.array(intrinsics, np.float64)
+            results[name] = intrinsics.copy()
 
     def __repr__(self) -> str:
         return (
             f'{type(self).__name__}(fields={self.fields}, '
-            f'with_camera={self.with_camera})'
+            f'with_camera={self.with_camera}, excluded_parts={self.excluded_parts})'
         )
 
 
@@ -193,12 +238,20 @@ def read_array(path: str, name: str) -> np.ndarray:
         array = np.load(io.BytesIO(data), allow_pickle=False)
         if suffix == 'npy':
             return array
-        key = name if name in array.files else array.files[0]
-        if len(array.files) != 1 and key != name:
+        if name not in array.files and len(array.files) != 1:
             raise ValueError(f'it holds {array.files}, expected {name!r}')
-        return array[key]
+        return array[name if name in array.files else array.files[0]]
     except (ValueError, OSError, EOFError, zipfile.BadZipFile) as err:
         raise ValueError(f'cannot read {name} {path}: {err}') from err
+
+
+def _floats(values: np.ndarray, path: str) -> np.ndarray:
+    """As float32; refuses integers, whose range nobody knows."""
+    if not np.issubdtype(values.dtype, np.floating):
+        raise ValueError(
+            f'{path}: expected float or unsigned integer values, got {values.dtype}'
+        )
+    return values.astype(np.float32)
 
 
 def read_png(data: bytes) -> np.ndarray:

@@ -162,6 +162,8 @@ def test_file_errors(tmp_path):
     with pytest.raises(ValueError, match=r"holds \['a', 'b'\], expected 'depth'"):
         arrays = dict(a=np.ones(SIZE), b=np.ones(SIZE))
         load(tmp_path, 'depth', arrays, '.npz')
+    with pytest.raises(ValueError, match=r'depth\.npz: it holds \[\], expected'):
+        load(tmp_path, 'depth', {}, '.npz')
     with pytest.raises(ValueError, match='no depth_path; give the dataset'):
         LoadDenseAnnotations(fields=['depth'])(dict(ori_shape=SIZE))
     with pytest.raises(ValueError, match='with_camera=True'):
@@ -191,6 +193,46 @@ def test_damaged_files_are_named(name, tmp_path):
         LoadDenseAnnotations(fields=['depth'])(results)
 
 
+@pytest.mark.parametrize(
+    'field, array, message',
+    [
+        ('depth', np.full(SIZE, 9, np.uint8), 'integers of 16 bits, got uint8'),
+        ('normal', np.full((*SIZE, 3), 9), 'float or unsigned .* got int64'),
+        ('albedo', np.full((*SIZE, 3), 9), 'float or unsigned .* got int64'),
+        ('albedo', np.full((*SIZE, 3), 255.0), r'in \[0, 1\], got .* 255 to 255'),
+        ('albedo', np.full((*SIZE, 3), -0.5), r'in \[0, 1\], got .* -0.5 to -0.5'),
+    ],
+)
+def test_other_types_and_ranges_are_refused(field, array, message, tmp_path):
+    with pytest.raises(ValueError, match=rf'{field}\.npy: expected .*{message}'):
+        load(tmp_path, field, array, depth_scale=1e-3)
+
+
+@pytest.mark.parametrize('dtype', ['float16', 'float32', 'float64'])
+def test_floats_of_any_width(dtype, tmp_path):
+    depth = np.arange(1, 31, dtype=dtype).reshape(SIZE) / 8
+    results = load(tmp_path, 'depth', depth)
+    assert results['gt_depth'].dtype == np.float32
+    assert (results['gt_depth'] == depth).all() and results['gt_mask'].all()
+
+
+def test_excluded_parts_leave_the_mask(tmp_path):
+    parts = np.array([[0, 2], [3, 5], [27, 1]], np.uint8)  # a cell is 2 x 2.5 pixels
+    path = tmp_path / 'a_seg.npy'
+    np.save(path, parts)
+    results = dict(ori_shape=SIZE, img_path='a.jpg', parts_path=str(path))
+    step = LoadDenseAnnotations(fields=[], excluded_parts=(2, 3, *range(23, 28)))
+    mask = step(results.copy())['gt_mask']
+    expected = np.array([[1, 0], [0, 1], [0, 1]], bool).repeat(2, 0)
+    assert (mask == expected[:, [0, 0, 1, 1, 1]]).all()
+    assert LoadDenseAnnotations(fields=[])(results.copy())['gt_mask'].all()
+    np.save(path, parts.astype(np.float32))
+    with pytest.raises(ValueError, match=r'a_seg\.npy: expected part ids.*float32'):
+        step(results.copy())
+    with pytest.raises(ValueError, match=r'no parts_path; .* with_parts=True'):
+        step(dict(ori_shape=SIZE))
+
+
 def test_pickles_are_refused(tmp_path):
     path = tmp_path / 'evil.npy'
     np.save(path, np.array([{'a': 1}], dtype=object), allow_pickle=True)
@@ -207,6 +249,14 @@ def test_wrong_camera_files(name, tmp_path):
     step = LoadDenseAnnotations(fields=[], with_camera=True)
     with pytest.raises(ValueError, match=name):
         step(dict(ori_shape=SIZE, intrinsics_path=str(path)))
+
+
+@pytest.mark.parametrize('focal', [0, -5, np.nan])
+def test_wrong_focal_lengths(focal):
+    matrix = [[focal, 0, 2], [0, 70, 3], [0, 0, 1]]
+    step = LoadDenseAnnotations(fields=[], with_camera=True)
+    with pytest.raises(ValueError, match=r'camera of a\.jpg: expected positive focal'):
+        step(dict(ori_shape=SIZE, img_path='a.jpg', camera_matrix=matrix))
 
 
 # ---------------------------------------------------------------- targets and filters
