@@ -1,12 +1,13 @@
 """Images and mattes from a list."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 from mmengine.dataset import BaseDataset
 
 from sapiens2_mm.registry import DATASETS
+
+from .json_file import load_json
 
 
 @DATASETS.register_module()
@@ -30,12 +31,12 @@ class MattingListDataset(BaseDataset):
 
     def load_data_list(self) -> list[dict[str, Any]]:
         path = Path(self.ann_file)
-        text = path.read_text(encoding='utf-8')
         if path.suffix == '.txt':
-            lines = [line.strip() for line in text.splitlines() if line.strip()]
+            lines = path.read_text(encoding='utf-8').splitlines()
+            lines = [line.strip() for line in lines if line.strip()]
             entries = [{'image': line, 'mask': line} for line in lines]
         else:
-            entries = json.loads(text)
+            entries = load_json(self.ann_file)
         if not isinstance(entries, list) or not entries:
             raise ValueError(
                 f'MattingListDataset: {path} must hold a list with at least one entry'

@@ -82,6 +82,12 @@ def test_matte_errors(tmp_path, image):
     for matte in (np.zeros((4, 4), np.uint8), np.zeros((*SIZE, 3), np.uint8)):
         with pytest.raises(ValueError, match=r'matte\.png: expected a matte of one'):
             load(tmp_path, image, matte)
+    with pytest.raises(ValueError, match=r'the sample of a\.jpg has no alpha_path'):
+        LoadMatte()(dict(img=image, img_path='a.jpg'))
+    for value in (255.0, -0.1, np.nan):
+        np.save(tmp_path / 'matte.npy', np.full(SIZE, value))
+        with pytest.raises(ValueError, match=r'matte\.npy: expected .* in \[0, 1\]'):
+            LoadMatte()(dict(img=image, alpha_path=str(tmp_path / 'matte.npy')))
 
 
 def test_composite_in_linear_light(tmp_path, image):
@@ -104,7 +110,10 @@ def test_composite_in_linear_light(tmp_path, image):
 def test_alpha_crop_keeps_the_aspect(tmp_path, image):
     matte = np.zeros(SIZE, np.uint8)
     matte[12:20, 10:14] = 255
-    results = RandomAlphaCrop(prob=1.0, margin=(0.0, 0.0))(load(tmp_path, image, matte))
+    results = load(tmp_path, image, matte)
+    results['intrinsics'] = np.array([[50.0, 0, 14], [0, 50, 19], [0, 0, 1]])
+    results = RandomAlphaCrop(prob=1.0, margin=(0.0, 0.0))(results)
+    assert results['intrinsics'][:2, 2].tolist() == [14 - 10 + 1, 19 - 12]
     height, width = results['img'].shape[:2]
     assert (height, width) == (8, 6) == results['img_shape']
     assert (results['gt_alpha'][:, 1:5] == 1).all() and results['gt_alpha'].sum() == 32
@@ -183,6 +192,7 @@ def test_list_dataset(tmp_path, image):
 @pytest.mark.parametrize(
     'content, message',
     [
+        ('[', r'list\.json is not a readable JSON file'),
         ('[]', 'at least one entry'),
         ('{"image": "a"}', 'must hold a list'),
         ('[{"image": "a"}]', 'entry 0 of'),

@@ -16,8 +16,9 @@ OPAQUE = 0.996  # from here on, the image shows nothing but the foreground
 class LoadMatte(BaseTransform):
     """Read ``alpha_path``: a single channel, or RGBA with straight colours.
 
-    With RGBA the foreground is known everywhere. With alpha alone it is known where
-    the matte is opaque (the image's own colour) and where it is 0 (black).
+    Float files hold values in [0, 1]. With RGBA the foreground is known everywhere.
+    With alpha alone it is known where the matte is opaque (the image's own colour) and
+    where it is 0 (black).
 
     Required keys: ``img``, ``alpha_path`` (8 or 16 bits).
     Set keys: ``gt_alpha`` (H, W), ``gt_foreground`` (H, W, 3) RGB multiplied by alpha,
@@ -27,7 +28,8 @@ class LoadMatte(BaseTransform):
         binary: values above 0 are opaque, as for label maps.
 
     Raises:
-        ValueError: if the matte cannot be read, has no alpha or another size.
+        ValueError: if the matte is not there, cannot be read, has no alpha, another
+            size or another range.
 
     Source: Sapiens2 official repository, matting task.
     """
@@ -38,7 +40,12 @@ class LoadMatte(BaseTransform):
         self.binary = binary
 
     def transform(self, results: dict[str, Any]) -> dict[str, Any]:
-        path = results['alpha_path']
+        path = results.get('alpha_path')
+        if path is None:
+            raise ValueError(
+                f'LoadMatte: the sample of {results.get("img_path")} has no '
+                'alpha_path; use sapiens2_mm.MattingListDataset'
+            )
         values = read_array(path, 'alpha')
         size = results['img'].shape[:2]
         channels = values.shape[2] if values.ndim == 3 else 1
@@ -53,6 +60,11 @@ class LoadMatte(BaseTransform):
         elif np.issubdtype(values.dtype, np.unsignedinteger):
             values = values / np.float32(np.iinfo(values.dtype).max)
         values = values.astype(np.float32)
+        if not (values.min() >= 0 and values.max() <= 1):
+            raise ValueError(
+                f'{path}: expected 8 or 16 bits, or floats in [0, 1], got values from '
+                f'{values.min():g} to {values.max():g}'
+            )
         alpha = values[..., -1]
         if channels == 4:
             foreground = values[..., :3] * alpha[..., None]

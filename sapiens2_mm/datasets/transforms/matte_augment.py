@@ -9,7 +9,7 @@ from mmcv.transforms.utils import cache_randomness
 
 from sapiens2_mm.registry import TRANSFORMS
 
-from .dense_maps import MAPS, present_maps
+from .dense_maps import MAPS, present_maps, shifted_camera, update_cameras
 
 WHITE = (255, 255, 255)
 
@@ -20,12 +20,15 @@ class RandomAlphaCrop(BaseTransform):
 
     What is added is white with alpha 0.
 
-    Modified keys: ``img``, ``img_shape``, all maps.
+    Modified keys: ``img``, ``img_shape``, all maps, ``intrinsics``,
+    ``map_intrinsics``.
 
     Args:
         prob: probability to crop.
         margin: smallest and largest margin, as a share of the box's width.
     """
+
+    training_only = True
 
     def __init__(
         self, prob: float = 0.5, margin: tuple[float, float] = (0.0, 0.1)
@@ -61,6 +64,7 @@ class RandomAlphaCrop(BaseTransform):
             whole[above : above + len(part), before : before + part.shape[1]] = part
             results[name] = whole
         results['img_shape'] = (new_height, new_width)
+        update_cameras(results, shifted_camera, left - before, top - above)
         return results
 
 
@@ -79,6 +83,8 @@ class RandomMatteRotate(BaseTransform):
     Raises:
         ValueError: if the results hold normals, points or a camera.
     """
+
+    training_only = True
 
     def __init__(self, prob: float = 0.5, max_angle: float = 60.0) -> None:
         self.prob = prob
