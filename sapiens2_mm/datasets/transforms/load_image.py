@@ -13,6 +13,10 @@ from sapiens2_mm.registry import TRANSFORMS
 
 # Pillow modes that convert to RGB without loss of meaning; alpha is dropped
 _RGB_MODES = {'1', 'L', 'LA', 'P', 'PA', 'RGB', 'RGBA', 'RGBX', 'CMYK', 'YCbCr'}
+_READ_ERRORS = (
+    *(UnidentifiedImageError, OSError, SyntaxError, ValueError),
+    Image.DecompressionBombError,  # far too many pixels
+)
 _UINT16_MODES = {'I;16', 'I;16L', 'I;16B', 'I;16N', 'I'}
 
 
@@ -48,7 +52,7 @@ def decode_image(data: bytes, path: str) -> np.ndarray:
     try:
         image = Image.open(io.BytesIO(data))
         image.load()
-    except (UnidentifiedImageError, OSError, SyntaxError, ValueError) as err:
+    except _READ_ERRORS as err:
         raise ValueError(f'cannot read image {path}: {err}') from err
     mode = image.mode
     if mode in _UINT16_MODES:

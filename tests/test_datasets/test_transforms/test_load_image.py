@@ -129,3 +129,10 @@ def test_transform(rgb, tmp_path):
     assert (results['img'] == rgb[..., ::-1]).all()
     results = LoadImage()({'img': rgb[..., 0]})
     assert results['img'].shape == (20, 30, 3) and results['img_path'] is None
+
+
+def test_far_too_many_pixels(rgb, tmp_path, monkeypatch):
+    Image.fromarray(rgb).save(tmp_path / 'a.png')
+    monkeypatch.setattr(Image, 'MAX_IMAGE_PIXELS', 100)
+    with pytest.raises(ValueError, match=r'cannot read image .*a\.png: .*exceeds'):
+        read_image(tmp_path / 'a.png')
