@@ -36,7 +36,8 @@ def inference_dense(
         size, float32.
 
     Raises:
-        ValueError: for an image that cannot be read, and masks that do not fit.
+        ValueError: for an image that cannot be read, masks that do not fit, and a
+            test pipeline with steps of training.
     """
     if isinstance(images, str | Path | np.ndarray):
         images = [images]
@@ -70,14 +71,18 @@ def inference_dense(
 
 def _image_pipeline(cfg: dict) -> Compose:
     """The test pipeline without the steps that need annotations."""
-    steps = cfg.test_dataloader.dataset.pipeline
-    return Compose(
-        [
-            TRANSFORMS.build(step)
-            for step in steps
-            if not getattr(TRANSFORMS.get(step['type']), 'needs_annotation', False)
-        ]
-    )
+    steps = []
+    for step in cfg.test_dataloader.dataset.pipeline:
+        kind = TRANSFORMS.get(step['type'])
+        if getattr(kind, 'training_only', False):
+            raise ValueError(
+                f'inference_dense: {step["type"]} in the test pipeline changes the '
+                'image at random, which predictions do not follow; remove this step '
+                'from test_dataloader.dataset.pipeline'
+            )
+        if not getattr(kind, 'needs_annotation', False):
+            steps.append(TRANSFORMS.build(step))
+    return Compose(steps)
 
 
 def _set_mask(sample: DenseDataSample, mask: np.ndarray) -> None:

@@ -194,6 +194,16 @@ def test_masks():
         inference_dense(model, [picture], masks=[mask.T])
 
 
+def test_steps_of_training_stay_out():
+    model = make_model()
+    pipeline = model.cfg.test_dataloader.dataset.pipeline
+    pipeline.insert(-1, dict(type='sapiens2_mm.FilterByMask'))
+    assert len(inference_dense(model, smooth_picture(40, 30))) == 1  # is left out
+    pipeline.insert(-1, dict(type='sapiens2_mm.DenseRandomCrop'))
+    with pytest.raises(ValueError, match=r'DenseRandomCrop in the test .*remove this'):
+        inference_dense(model, smooth_picture(40, 30))
+
+
 def test_unreadable_picture_is_named(tmp_path):
     (tmp_path / 'bad.jpg').write_text('no')
     with pytest.raises(ValueError, match=r'cannot read image .*bad\.jpg'):

@@ -77,6 +77,8 @@ class DenseRandomCrop(BaseTransform):
         num_tries: how often to draw a rectangle that fits; then the image stays.
     """
 
+    training_only = True
+
     def __init__(
         self,
         prob: float = 0.3,
@@ -137,6 +139,9 @@ class DenseRandomFlip(BaseTransform):
     Args:
         prob: probability to mirror.
     """
+
+    # predictions are not brought back to the image from it
+    training_only = True
 
     def __init__(self, prob: float = 0.3) -> None:
         self.prob = prob

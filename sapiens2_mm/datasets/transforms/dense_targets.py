@@ -106,6 +106,8 @@ class FilterByMask(BaseTransform):
         max_share: largest share of valid pixels.
     """
 
+    needs_annotation = True
+
     def __init__(self, min_pixels: int = 16, max_share: float = 0.96) -> None:
         self.min_pixels = min_pixels
         self.max_share = max_share
@@ -126,6 +128,8 @@ class FilterFlatAlbedo(BaseTransform):
         min_std: a sample stays if any channel's deviation over the valid pixels
             reaches this.
     """
+
+    needs_annotation = True
 
     def __init__(self, min_std: float = 0.02) -> None:
         self.min_std = min_std

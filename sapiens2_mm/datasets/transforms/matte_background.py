@@ -48,6 +48,8 @@ class RandomMatteBackground(BaseTransform):
     Source: Sapiens2 official repository, matting task.
     """
 
+    needs_annotation = True
+
     def __init__(self, folder: str, prob: float = 1.0) -> None:
         self.prob = prob
         suffixes = ('.jpg', '.jpeg', '.png', '.webp')
