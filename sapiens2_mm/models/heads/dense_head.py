@@ -169,7 +169,8 @@ def stack_targets(
     """Batch of one annotation.
 
     Raises:
-        ValueError: if a sample lacks it; names the field and the image.
+        ValueError: if a sample lacks it or sizes differ; names the field and the
+            image.
     """
     for sample in data_samples:
         if name not in sample:
@@ -178,7 +179,13 @@ def stack_targets(
                 'lacks; load it by sapiens2_mm.LoadDenseAnnotations and keep it in '
                 'sapiens2_mm.PackDenseInputs'
             )
-    return torch.stack([sample.get(name) for sample in data_samples]).to(device)
+    values = [sample.get(name) for sample in data_samples]
+    if len(sizes := {tuple(value.shape) for value in values}) > 1:
+        raise ValueError(
+            f'training needs {name} of one size, got {sorted(sizes)}; with_maps=False '
+            'is for the test pipeline only'
+        )
+    return torch.stack(values).to(device)
 
 
 def resize_map(x: Tensor, size: tuple[int, int]) -> Tensor:

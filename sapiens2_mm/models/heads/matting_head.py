@@ -13,6 +13,7 @@ from .dense_head import (
     apply_losses,
     build_losses,
     crop_padding,
+    outside_to_zero,
     resize_map,
     stack_targets,
 )
@@ -68,5 +69,6 @@ class MattingHead(DenseHead):
     ) -> list[DenseDataSample]:
         for pred, sample in zip(self(feats), data_samples, strict=True):
             pred = resize_map(crop_padding(pred, sample), sample.ori_shape)[0]
-            sample.pred_foreground, sample.pred_alpha = pred.clamp(0, 1).split([3, 1])
+            pred = outside_to_zero(pred.clamp(0, 1), sample)
+            sample.pred_foreground, sample.pred_alpha = pred.split([3, 1])
         return data_samples

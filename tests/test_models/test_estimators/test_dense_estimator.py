@@ -100,14 +100,19 @@ def test_batches_and_repeats_agree(task):
     for name, value in first.items():
         assert (value == second.get(name)).all()
     inputs = model.data_preprocessor(dict(inputs=list(batch)))['inputs']
-    with torch.no_grad():
-        together = model(inputs)
-        alone = [model(inputs[index : index + 1]) for index in range(3)]
-    outputs = zip(*alone, strict=True) if task == 'pointmap' else [alone]
-    together = together if task == 'pointmap' else [together]
-    for one, all_ in zip(outputs, together, strict=True):
-        error = (torch.cat(one) - all_).abs().max()
-        assert error <= 3e-6 * all_.abs().max()
+    # a convolution may add up in another order in another batch; how much that shows
+    # in float32 depends on the processor
+    single = 3e-6 if task in ('pointmap', 'depth') else 1e-5
+    for dtype, bound in ((torch.float32, single), (torch.float64, 1e-13)):
+        model, inputs = model.to(dtype), inputs.to(dtype)
+        with torch.no_grad():
+            together = model(inputs)
+            alone = [model(inputs[index : index + 1]) for index in range(3)]
+        outputs = zip(*alone, strict=True) if task == 'pointmap' else [alone]
+        together = together if task == 'pointmap' else [together]
+        for one, all_ in zip(outputs, together, strict=True):
+            error = (torch.cat(one) - all_).abs().max()
+            assert error <= bound * all_.abs().max()
 
 
 def test_neck_is_used():

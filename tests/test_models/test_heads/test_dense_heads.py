@@ -257,6 +257,11 @@ def test_missing_annotation_is_named():
     bare = DenseDataSample(metainfo=dict(img_path='x/y.jpg'))
     with pytest.raises(ValueError, match=r'gt_normal, which the sample of x/y\.jpg'):
         stack_targets([bare], 'gt_normal', torch.device('cpu'))
+    samples = [DenseDataSample(), DenseDataSample()]
+    for size, sample_ in zip((4, 5), samples, strict=True):
+        sample_.gt_mask = torch.ones(1, size, 3, dtype=torch.bool)
+    with pytest.raises(ValueError, match=r'gt_mask of one size, got .*\(1, 5, 3\)'):
+        stack_targets(samples, 'gt_mask', torch.device('cpu'))
 
 
 def test_mean_depth_of_nothing_is_one():
@@ -372,7 +377,7 @@ def test_matting_output_is_a_sigmoid():
     assert out.shape == (2, 4, 16, 12) and out.min() >= 0 and out.max() <= 1
 
 
-@pytest.mark.parametrize('cls', [NormalHead, AlbedoHead, DepthHead, PointmapHead])
+@pytest.mark.parametrize('cls', HEADS)
 def test_outside_the_mask_is_zero(cls):
     mask = torch.zeros(1, 20, 15, dtype=torch.bool)
     mask[:, 5:10, 3:9] = True
