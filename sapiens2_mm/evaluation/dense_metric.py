@@ -21,8 +21,8 @@ class DenseMetric(BaseMetric):
         prefix: of the figures' names.
 
     Raises:
-        ValueError: if a sample lacks a field or sizes differ; if no sample has a valid
-            pixel.
+        ValueError: if a sample lacks a field, sizes differ or a prediction is not
+            finite; if no sample has a valid pixel.
     """
 
     fields: tuple[str, ...] = ()
@@ -56,6 +56,13 @@ class DenseMetric(BaseMetric):
                     f'{sample.get("img_path")} differ in size: {self.fields} are '
                     f'{shapes}; use with_maps=False in the test pipeline'
                 )
+            for name, value in zip(self.fields, values, strict=True):
+                if name.startswith('pred_') and not value.isfinite().all():
+                    raise ValueError(
+                        f'{type(self).__name__}: {name} of {sample.get("img_path")} '
+                        'holds values that are not finite; the model has diverged, '
+                        'train again with a lower rate or in float32'
+                    )
             self.results.append(self.measure(*values))
 
     def compute_metrics(self, results: list[Sums]) -> dict[str, float]:

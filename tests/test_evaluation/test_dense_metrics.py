@@ -156,6 +156,10 @@ def test_missing_fields_and_other_sizes_are_named():
     with pytest.raises(ValueError, match=r'4\.jpg differ in size: .*\(3, 10, 8\)'):
         small = dict(sample, pred_normal=torch.rand(3, 10, 8))
         NormalMetric().process(None, [small])
+    with pytest.raises(ValueError, match=r'pred_normal of 4\.jpg .* not finite'):
+        broken = sample['pred_normal'].clone()
+        broken[0, 3, 2] = float('nan')
+        NormalMetric().process(None, [dict(sample, pred_normal=broken)])
     with pytest.raises(ValueError, match=r"units must be .* got 'mm'"):
         PointmapMetric(units='mm')
     with pytest.raises(ValueError, match=r"alignment must be .* got 'best'"):
