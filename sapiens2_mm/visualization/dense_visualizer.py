@@ -68,6 +68,8 @@ class DenseVisualizer(Visualizer):
         kinds = [k for k, wanted in (('gt', draw_gt), ('pred', draw_pred)) if wanted]
         parts = [image]
         if data_sample is not None:
+            if not _annotation_fits(data_sample, image.shape[:2]):
+                kinds = [kind for kind in kinds if kind != 'gt']
             parts += self.panels(image, data_sample.cpu(), kinds)
         picture = np.concatenate(parts, axis=1)
         self.set_image(picture)
@@ -89,6 +91,11 @@ def get_map(data_sample: DenseDataSample, name: str) -> np.ndarray | None:
             values.float().numpy() if values.dtype != torch.bool else values.numpy()
         )
     return values.transpose(1, 2, 0)
+
+
+def _annotation_fits(data_sample: DenseDataSample, size: tuple[int, int]) -> bool:
+    maps = [v for k, v in data_sample.items() if k.startswith('gt_') and v.ndim == 3]
+    return all(tuple(values.shape[1:]) == tuple(size) for values in maps)
 
 
 def foreground(data_sample: DenseDataSample, size: tuple[int, int]) -> np.ndarray:

@@ -86,6 +86,19 @@ def test_pictures_stand_side_by_side(task, kinds, image, tmp_path):
         assert (picture[:, WIDTH : 2 * WIDTH] == picture[:, 2 * WIDTH :]).all()
 
 
+@pytest.mark.parametrize('task', ['Normal', 'Pointmap', 'Albedo', 'Matting', 'Depth'])
+def test_annotations_of_another_size_are_not_drawn(task, image, tmp_path):
+    other = sample()
+    for name, values in list(other.items()):
+        if name.startswith('gt_'):
+            other.set_field(values[:, :50, :40], name)
+    whole = sample()
+    whole.pred_mask = other.pred_mask = disc()
+    options = dict(draw_gt=False)
+    expected = draw(task, image, whole, tmp_path, **options)
+    assert (draw(task, image, other, tmp_path) == expected).all()
+
+
 def test_without_a_sample_only_the_image_is_drawn(image, tmp_path):
     assert (draw('Normal', image, None, tmp_path) == image).all()
     empty = DenseDataSample()
