@@ -37,7 +37,8 @@ def depth_bounds(depths: list[np.ndarray], mask: np.ndarray) -> tuple[float, flo
 def inverse_depth_norm(low: float, high: float) -> FuncNorm:
     """Depth to [0, 1], linear in inverse depth: ``low`` at 0, ``high`` at 1."""
     low, high = (float(v) for v in np.clip((low, high), NEAREST, FARTHEST))
-    high = max(high, low * 1.001)
+    low = min(low, FARTHEST / 1.01)
+    high = max(high, low * 1.01)  # a bar needs some length
 
     def negative_inverse(depth: np.ndarray) -> np.ndarray:
         return -1 / np.clip(depth, NEAREST, FARTHEST)

@@ -27,7 +27,7 @@ def save_point_cloud(
 
     Raises:
         ImportError: if plyfile is not installed.
-        ValueError: if the sizes differ or no point is left.
+        ValueError: for another shape, if the sizes differ or if no point is left.
     """
     try:
         from plyfile import PlyData, PlyElement
@@ -36,6 +36,11 @@ def save_point_cloud(
             'save_point_cloud needs plyfile; install sapiens2_mm[demo]'
         ) from err
     points = np.asarray(points, np.float32)
+    if points.ndim != 3 or len(points) != 3:
+        raise ValueError(
+            'save_point_cloud: points must have the shape (3, H, W), got '
+            f'{points.shape}'
+        )
     size = points.shape[1:]
     keep = np.isfinite(points).all(0)
     columns = dict(zip('xyz', points, strict=True))

@@ -164,6 +164,15 @@ def test_depth_bounds():
     assert depth_bounds([np.full((1, 101), np.nan)], everywhere) == (0, 1)
 
 
+@pytest.mark.filterwarnings('error')
+@pytest.mark.parametrize('depth', [-3.0, 0.0, 2.0, 500.0])
+def test_colour_bar_of_one_depth(depth):
+    values = np.full((1, 9), depth)
+    norm = inverse_depth_norm(*depth_bounds([values], values == depth))
+    bar = colour_bar(200, ScalarMappable(norm, colormaps['turbo_r']), 'Z [m]')
+    assert bar.shape == (200, 90, 3)
+
+
 def test_colour_bar_is_coloured_and_labelled():
     norm = inverse_depth_norm(1.0, 4.0)
     bar = colour_bar(400, ScalarMappable(norm, colormaps['turbo_r']), 'Z [m]')
@@ -243,4 +252,6 @@ def test_point_cloud_errors(image, tmp_path):
         save_point_cloud(path, points, mask=np.zeros((2, 2), bool))
     with pytest.raises(ValueError, match='mask of size'):
         save_point_cloud(path, points, mask=np.zeros((3, 2), bool))
+    with pytest.raises(ValueError, match=r'shape \(3, H, W\), got \(4, 5, 3\)'):
+        save_point_cloud(path, np.ones((4, 5, 3)))
     assert not path.exists()
