@@ -36,11 +36,13 @@ def inference_dense(
         size, float32.
 
     Raises:
+        TypeError: for anything but paths and arrays.
         ValueError: for an image that cannot be read, masks that do not fit, and a
             test pipeline with steps of training.
     """
     if isinstance(images, str | Path | np.ndarray):
         images = [images]
+    images = list(images)
     if masks is not None and len(masks) != len(images):
         raise ValueError(
             f'inference_dense: got {len(images)} images and {len(masks)} masks; give '
@@ -49,14 +51,7 @@ def inference_dense(
     pipeline = _image_pipeline(model.cfg)
     samples: list[DenseDataSample] = []
     for start in range(0, len(images), batch_size):
-        batch = [
-            pipeline(
-                dict(img=image)
-                if isinstance(image, np.ndarray)
-                else dict(img_path=str(image))
-            )
-            for image in images[start : start + batch_size]
-        ]
+        batch = [pipeline(_source(image)) for image in images[start:][:batch_size]]
         if masks is not None:
             for data, mask in zip(batch, masks[start:], strict=False):
                 _set_mask(data['data_samples'], mask)
@@ -67,6 +62,16 @@ def inference_dense(
         with torch.no_grad():
             samples += [sample.cpu() for sample in model.test_step(data)]
     return samples
+
+
+def _source(image: ImageLike) -> dict:
+    if isinstance(image, np.ndarray):
+        return dict(img=image)
+    if isinstance(image, str | Path):
+        return dict(img_path=str(image))
+    raise TypeError(
+        f'inference_dense: expected paths or arrays, got {type(image).__name__}'
+    )
 
 
 def _image_pipeline(cfg: dict) -> Compose:

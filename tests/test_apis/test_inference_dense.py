@@ -175,6 +175,9 @@ def test_paths_and_single_inputs(tmp_path):
         assert (sample.pred_albedo == samples[0].pred_albedo).all()
         assert sample.ori_shape == (40, 30)
     assert inference_dense(model, []) == []
+    assert len(inference_dense(model, (p for p in [path, path, path]), None, 2)) == 3
+    with pytest.raises(TypeError, match='expected paths or arrays, got Tensor'):
+        inference_dense(model, torch.zeros(1, 3, 40, 30))
 
 
 def test_masks():

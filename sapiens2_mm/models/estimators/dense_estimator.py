@@ -78,12 +78,19 @@ class DenseEstimator(BaseModel):
                 head's raw output.
 
         Raises:
-            ValueError: for another mode, or for losses without data samples.
+            ValueError: for another mode, for losses without data samples, or of a head
+                without losses.
         """
         if mode == 'loss':
             if data_samples is None:
                 raise ValueError("DenseEstimator: mode 'loss' needs data_samples")
-            return self.decode_head.loss(self.extract_feat(inputs), data_samples)
+            losses = self.decode_head.loss(self.extract_feat(inputs), data_samples)
+            if not losses:
+                raise ValueError(
+                    f'DenseEstimator: {type(self.decode_head).__name__} has no loss to '
+                    'train with; set decode_head.loss_decode in the config'
+                )
+            return losses
         if mode == 'predict':
             if data_samples is None:
                 size = tuple(inputs.shape[-2:])
