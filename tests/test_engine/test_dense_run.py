@@ -67,6 +67,44 @@ def test_train_test_and_draw(task, amp, make_config, tmp_path):
 
 
 @pytest.mark.slow
+def test_no_host_is_needed(make_config, tmp_path):
+    """Train, validate, test, draw and dump where no host can be imported."""
+    paths = []
+    for task in TASKS:
+        cfg = make_config(task, 'alone')
+        cfg.work_dir = str(tmp_path / task)
+        launch.draw_predictions(cfg, str(tmp_path / task / 'pictures'))
+        launch.dump_predictions(cfg, str(tmp_path / task / 'out.pkl'))
+        paths.append(str(tmp_path / f'{task}.py'))
+        cfg.dump(paths[-1])
+    script = tmp_path / 'run.py'
+    script.write_text(
+        'import sys\n'
+        "hosts = {'mmpose', 'mmseg', 'mmpretrain', 'mmdet'}\n"
+        'class Block:\n'
+        '    def find_spec(self, name, path=None, target=None):\n'
+        "        assert name.split('.')[0] not in hosts, name\n"
+        'sys.meta_path.insert(0, Block())\n'
+        'from mmengine.config import Config\n'
+        'from sapiens2_mm.engine import launch\n'
+        'for path in sys.argv[1:]:\n'
+        '    runner = launch.build_runner(Config.fromfile(path))\n'
+        '    runner.train()\n'
+        '    runner.test()\n'
+    )
+    done = subprocess.run(
+        [sys.executable, str(script), *paths],
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    for task in TASKS:
+        assert (tmp_path / task / 'out.pkl').stat().st_size > 0
+        assert len(list((tmp_path / task / 'pictures' / 'test').glob('*.png'))) == 2
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize('task', ['pointmap', 'matting'])
 def test_two_processes(task, make_config, tmp_path):
     """Every parameter takes part, so no search for unused ones is needed."""
