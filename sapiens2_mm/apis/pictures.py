@@ -1,7 +1,6 @@
 """One picture or the pictures of a folder, one after the other."""
 
 import logging
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -50,17 +49,19 @@ def process_pictures(
             f'{IMAGE_SUFFIXES}'
         )
     out_dir.mkdir(parents=True, exist_ok=True)
-    names: Counter[str] = Counter()
+    names: set[str] = set()
     records, failures = [], {}
     for path in track_iter_progress(sorted(paths)):
-        number = names[path.stem]
-        name = f'{path.stem}_{number}' if number else path.stem
+        name, number = path.stem, 0
+        while name in names:
+            number += 1
+            name = f'{path.stem}_{number}'
         try:
             record = predict(path, out_dir / name)
         except ValueError as err:
             failures[str(path)] = str(err)
             continue
-        names[path.stem] += 1
+        names.add(name)
         records.append(dict(image=str(path), **record))
     mmengine.dump(
         dict(header or {}, images=records),

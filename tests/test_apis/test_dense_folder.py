@@ -62,6 +62,16 @@ def test_bad_pictures_do_not_end_the_run(make_model, folder, tmp_path):
     assert Image.open(out / '人 1.png').size == (80, 60)
 
 
+def test_a_number_takes_no_other_picture_s_name(make_model, tmp_path):
+    for name in ('a.jpg', 'a.png', 'a_1.png'):
+        Image.new('RGB', (4, 4)).save(tmp_path / name)
+    predict_to_folder(make_model('normal'), tmp_path, tmp_path / 'out')
+    records = json.loads((tmp_path / 'out' / 'predictions.json').read_text())['images']
+    maps = [record['maps'] for record in records]
+    assert maps == ['a.npz', 'a_1.npz', 'a_1_1.npz']
+    assert len(list((tmp_path / 'out').glob('*.npz'))) == 3
+
+
 def test_point_clouds(make_model, folder, tmp_path):
     picture = folder / '人 1.png'
     assert predict_to_folder(make_model('pointmap'), picture, tmp_path, ply=True) == {}

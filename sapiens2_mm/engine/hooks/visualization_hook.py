@@ -1,6 +1,5 @@
 """Pictures of predictions, for every task."""
 
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +41,7 @@ class VisualizationHook(Hook):
         self.max_images = max_images
         self.out_dir = out_dir
         self.draw_gt = draw_gt
-        self._names: Counter[str] = Counter()
+        self._names: dict[str, int] = {}  # of the pictures -> number of the next one
 
     def before_val_epoch(self, runner: Runner) -> None:
         self._names.clear()
@@ -60,18 +59,23 @@ class VisualizationHook(Hook):
     ) -> None:
         self._draw(runner, batch_idx, outputs, 'test')
 
+    def _free_name(self, stem: str) -> str:
+        name = stem
+        while name in self._names:
+            name = f'{stem}_{self._names[stem]}'
+            self._names[stem] += 1
+        self._names[name] = 1
+        return name
+
     def _draw(self, runner: Runner, batch_idx: int, outputs: list, phase: str) -> None:
         if not self.enable or batch_idx % self.interval:
             return
         root = Path(self.out_dir or Path(runner.log_dir) / 'vis_data' / 'vis_image')
         for data_sample in outputs:
-            if self.max_images is not None and self._names.total() >= self.max_images:
+            if self.max_images is not None and len(self._names) >= self.max_images:
                 return
             image = mmcv.imread(data_sample.img_path, channel_order='rgb')
-            stem = Path(data_sample.img_path).stem
-            count = self._names[stem]
-            self._names[stem] += 1
-            name = f'{stem}_{count}' if count else stem
+            name = self._free_name(Path(data_sample.img_path).stem)
             if get_world_size() > 1:  # another rank may draw a namesake
                 name += f'_rank{get_rank()}'
             runner.visualizer.add_datasample(

@@ -52,6 +52,18 @@ def test_draws_every_sample_under_its_own_name(tmp_path, runner, outputs):
     assert written(tmp_path / 'out' / 'test') == sorted(names)
 
 
+def test_a_number_takes_no_other_picture_s_name(tmp_path, runner, outputs):
+    mmcv.imwrite(
+        np.full((4, 4, 3), (0, 0, 255), np.uint8), str(tmp_path / '人 1_1.png')
+    )
+    other = BaseDataElement(metainfo=dict(img_path=str(tmp_path / '人 1_1.png')))
+    hook = VisualizationHook(enable=True, out_dir=str(tmp_path / 'out'))
+    hook.before_test_epoch(runner)
+    hook.after_test_iter(runner, 0, None, [*outputs, other])
+    names = ['人 1.png', '人 1_1.png', '人 1_1_1.png']
+    assert written(tmp_path / 'out' / 'test') == sorted(names)
+
+
 def test_interval_and_max_images(tmp_path, runner, outputs):
     hook = VisualizationHook(
         enable=True, interval=2, max_images=3, out_dir=str(tmp_path / 'out')
