@@ -6,18 +6,19 @@ from typing import Any
 from mmengine.fileio import load
 
 
-def load_json(path: str) -> Any:
+def load_json(path: str, backend_args: dict | None = None) -> Any:
     """Content of a JSON file.
 
     Args:
         path: local path, or any address that ``mmengine.fileio`` understands.
+        backend_args: of ``mmengine.fileio.load``.
 
     Raises:
         OSError: if there is no such file.
         ValueError: if it is cut off or holds something else; names the file.
     """
     try:
-        return load(path, file_format='json')
+        return load(path, file_format='json', backend_args=backend_args)
     except ValueError as err:  # of JSON or of its encoding
         raise ValueError(f'{path} is not a readable JSON file: {err}') from err
 

@@ -37,21 +37,27 @@ def compose_label_map(
         changes.
 
     Raises:
-        ValueError: if a target of ``label_map`` is no class.
+        TypeError: if ``label_map`` is no map.
+        ValueError: if a target of it is no class, or a value no 16-bit number.
     """
     if label_map is None:
         if list(old_classes) == list(new_classes):
             return None
         label_map = {index: index for index in range(len(old_classes))}
+    if not isinstance(label_map, Mapping):
+        raise TypeError(
+            f'label_map: expected a dict of pixel value: class, got {label_map!r:.80}'
+        )
+    targets = {*range(len(old_classes)), ignore_index}
     wrong = {
         value: target
         for value, target in label_map.items()
-        if target != ignore_index and not 0 <= target < len(old_classes)
+        if target not in targets or not 0 <= int(value) < _NUM_VALUES
     }
     if wrong:
         raise ValueError(
-            f'label_map: targets must be 0 to {len(old_classes) - 1} or {ignore_index} '
-            f'(ignored), got {wrong}'
+            f'label_map: pixel values must be 0 to {_NUM_VALUES - 1}, targets must be '
+            f'0 to {len(old_classes) - 1} or {ignore_index} (ignored), got {wrong}'
         )
     position = {name: index for index, name in enumerate(new_classes)}
     return {

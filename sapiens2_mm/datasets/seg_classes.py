@@ -4,10 +4,12 @@ import colorsys
 import logging
 import os.path as osp
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from mmengine.logging import print_log
 
 Color = tuple[int, int, int]
+MAX_CLASSES = 255
 _KEYS = ('classes', 'palette', 'swap_classes')
 
 
@@ -16,7 +18,7 @@ def check_seg_metainfo(metainfo: Mapping | None, owner: str) -> None:
 
     Raises:
         TypeError: if ``classes`` is a plain text that is no file.
-        ValueError: for upper-case or unknown keys, no class, or equal names.
+        ValueError: for upper-case or unknown keys.
     """
     if metainfo is None:
         return
@@ -30,30 +32,36 @@ def check_seg_metainfo(metainfo: Mapping | None, owner: str) -> None:
             f'{owner}: metainfo has unknown keys {unknown}, expected {list(_KEYS)}'
         )
     classes = metainfo.get('classes')
-    if classes is None:
-        return
-    if isinstance(classes, str):
-        if osp.isfile(classes):
-            return
+    if isinstance(classes, str) and not osp.isfile(classes):
         raise TypeError(
             f'{owner}: classes must be a list of names, got the text {classes!r}; a '
             f'list of one name needs a trailing comma: ({classes!r},)'
         )
+
+
+def check_classes(
+    classes: Sequence[str], vocabulary: Sequence[str], owner: str
+) -> None:
+    """Refuse what is no list of different names of the vocabulary.
+
+    Raises:
+        TypeError: if it is no list of names.
+        ValueError: for equal names, none or too many; lists names that are unknown.
+    """
+    if not isinstance(classes, list | tuple) or not all(
+        isinstance(name, str) for name in classes
+    ):
+        raise TypeError(f'{owner}: classes must be a list of names, got {classes!r}')
     if not classes or len(set(classes)) != len(classes):
         raise ValueError(
             f'{owner}: classes must be different names, at least one, got '
             f'{list(classes)}'
         )
-
-
-def check_known_classes(
-    classes: Sequence[str], vocabulary: Sequence[str], owner: str
-) -> None:
-    """Refuse a choice of classes that is no part of the vocabulary.
-
-    Raises:
-        ValueError: lists the unknown names.
-    """
+    if len(classes) > MAX_CLASSES:
+        raise ValueError(
+            f'{owner}: at most {MAX_CLASSES} classes, got {len(classes)}; labels have '
+            '8 bits, and one value is ignored'
+        )
     if unknown := [name for name in classes if name not in vocabulary]:
         raise ValueError(
             f'{owner}: classes {unknown} are not among the {len(vocabulary)} classes '
@@ -77,9 +85,9 @@ def make_palette(
     Raises:
         ValueError: if the number of colours fits neither, or a colour is none.
     """
-    colors = [tuple(int(v) for v in color) for color in palette or []]
-    if wrong := [c for c in colors if len(c) != 3 or not all(0 <= v < 256 for v in c)]:
+    if wrong := [color for color in palette or [] if not _is_color(color)]:
         raise ValueError(f'palette: expected RGB triples of 0 to 255, got {wrong[:3]}')
+    colors = [tuple(int(v) for v in color) for color in palette or []]
     names = list(full.get('classes', classes))
     if not colors:
         return [_made_up_color(index) for index in range(len(classes))]
@@ -91,6 +99,13 @@ def make_palette(
         f'palette: {len(colors)} colours for {len(classes)} classes '
         f'{list(classes)}; give one RGB colour per class'
     )
+
+
+def _is_color(value: Any) -> bool:
+    try:
+        return len(value) == 3 and all(0 <= int(v) < 256 for v in value)
+    except (TypeError, ValueError):
+        return False
 
 
 def _made_up_color(index: int) -> Color:
@@ -134,15 +149,18 @@ def flip_pairs(
                 level=logging.WARNING,
             )
         return []
-    names = [name for pair in swap_classes for name in pair]
+    named = [tuple(pair) for pair in swap_classes]
+    names = [name for pair in named for name in pair]
     unknown = sorted(set(names) - set(all_classes))
-    if unknown or len(set(names)) != len(names):
+    if (
+        unknown
+        or len(set(names)) != len(names)
+        or any(len(pair) != 2 for pair in named)
+    ):
         raise ValueError(
             f'swap_classes: expected pairs of different class names, each name once; '
-            f'unknown names: {unknown}, got {[tuple(p) for p in swap_classes]}'
+            f'unknown names: {unknown}, got {named}'
         )
     ids = {name: index for index, name in enumerate(classes)}
-    pairs = [
-        (ids.get(a, ignore_index), ids.get(b, ignore_index)) for a, b in swap_classes
-    ]
+    pairs = [(ids.get(a, ignore_index), ids.get(b, ignore_index)) for a, b in named]
     return [pair for pair in pairs if pair != (ignore_index, ignore_index)]

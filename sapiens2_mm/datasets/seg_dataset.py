@@ -7,20 +7,16 @@ from pathlib import PurePosixPath
 from typing import Any
 
 import numpy as np
-from mmengine.fileio import exists, list_dir_or_file, list_from_file, load
+from mmengine.fileio import exists, list_dir_or_file, list_from_file
 from mmengine.logging import print_log
 from mmseg.datasets import BaseSegDataset
 
 from sapiens2_mm.registry import DATASETS
 
+from .json_file import check_entry, check_id, load_json
 from .label_image import read_label_image
 from .label_table import compose_label_map, label_table
-from .seg_classes import (
-    check_known_classes,
-    check_seg_metainfo,
-    flip_pairs,
-    make_palette,
-)
+from .seg_classes import check_classes, check_seg_metainfo, flip_pairs, make_palette
 
 IMAGE_SUFFIXES = ('.jpg', '.jpeg', '.png', '.bmp', '.tif', '.tiff', '.webp')
 _NUM_PROBED_MASKS = 8
@@ -50,8 +46,11 @@ class SegDataset(BaseSegDataset):
             not hold class ids, such as ``{0: 0, 255: 1}``. Any other value is an error.
         reduce_zero_label: first 0 becomes ignored and other values drop by one.
         in_the_wild: marks the samples as such: ``RandomBackground`` skips them.
-        seg_map_suffix: suffix of the masks.
-        **kwargs: arguments of mmengine's ``BaseDataset``, ``ignore_index``.
+        img_suffix: end of the images' names, such as ``'_photo.jpg'``; None takes
+            any usual image type.
+        seg_map_suffix: end of the masks' names, such as ``'_mask.png'``.
+        ignore_index: pixel value, and label, that neither loss nor metric counts.
+        **kwargs: arguments of mmengine's ``BaseDataset``.
 
     Raises:
         FileNotFoundError: if a folder, list, image or mask is missing.
@@ -66,13 +65,20 @@ class SegDataset(BaseSegDataset):
         label_map: Mapping[int, int] | None = None,
         reduce_zero_label: bool = False,
         in_the_wild: bool = False,
+        img_suffix: str | None = None,
         seg_map_suffix: str = '.png',
+        ignore_index: int = 255,
         **kwargs: Any,
     ) -> None:
         if label_map is not None and reduce_zero_label:
             raise ValueError(
                 f'{type(self).__name__}: give either a map of pixel values or '
                 'reduce_zero_label; the map can do both'
+            )
+        if ignore_index not in range(256):
+            raise ValueError(
+                f'{type(self).__name__}: ignore_index must be 0 to 255, got '
+                f'{ignore_index}; labels have 8 bits'
             )
         if data_prefix is None:
             data_prefix = dict(img_path='rgb', seg_map_path='seg')
@@ -83,14 +89,17 @@ class SegDataset(BaseSegDataset):
                 f"{sorted(unknown)}; use 'img_path' and 'seg_map_path'"
             )
         self._image_folder = data_prefix.get('img_path', '')
+        self._image_suffixes = (img_suffix,) if img_suffix else IMAGE_SUFFIXES
         self._raw_label_map = label_map
         self.in_the_wild = in_the_wild
         super().__init__(
             ann_file=ann_file,
             metainfo=metainfo,
             data_prefix={'img_path': '', **data_prefix},
+            img_suffix=img_suffix,
             seg_map_suffix=seg_map_suffix,
             reduce_zero_label=reduce_zero_label,
+            ignore_index=ignore_index,
             **kwargs,
         )
 
@@ -98,12 +107,12 @@ class SegDataset(BaseSegDataset):
     def _load_metainfo(cls, metainfo: Mapping | None = None) -> dict:
         check_seg_metainfo(metainfo, cls.__name__)
         meta = super()._load_metainfo(metainfo)
-        if not meta.get('classes'):
+        if meta.get('classes') is None:
             raise ValueError(
                 f"{cls.__name__}: metainfo needs classes=('background', ...)"
             )
         vocabulary = cls.METAINFO.get('classes', meta['classes'])
-        check_known_classes(meta['classes'], vocabulary, cls.__name__)
+        check_classes(meta['classes'], vocabulary, cls.__name__)
         meta['palette'] = make_palette(
             meta['classes'], meta.get('palette'), cls.METAINFO
         )
@@ -129,7 +138,7 @@ class SegDataset(BaseSegDataset):
 
     def load_data_list(self) -> list[dict[str, Any]]:
         """One dict per image, as ``LoadImage`` and ``LoadSegAnnotations`` read it."""
-        images = self._files(self.data_prefix['img_path'], IMAGE_SUFFIXES)
+        images = self._files(self.data_prefix['img_path'], self._image_suffixes)
         masks = None
         if 'seg_map_path' in self.data_prefix:
             masks = self._files(
@@ -179,9 +188,9 @@ class SegDataset(BaseSegDataset):
         for name in list_dir_or_file(
             folder, list_dir=False, recursive=True, backend_args=self.backend_args
         ):
-            if not name.lower().endswith(tuple(s.lower() for s in suffixes)):
+            key = _without_suffix(name, suffixes)
+            if key == name:
                 continue
-            key = str(PurePosixPath(name).with_suffix(''))
             path = osp.join(folder, name)
             if key in files:
                 raise ValueError(
@@ -196,12 +205,13 @@ class SegDataset(BaseSegDataset):
             raise FileNotFoundError(
                 f'{type(self).__name__}: ann_file {self.ann_file!r} does not exist'
             )
-        if self.ann_file.endswith('.json'):
-            content = load(self.ann_file, backend_args=self.backend_args)
+        if self.ann_file.lower().endswith('.json'):
+            content = load_json(self.ann_file, self.backend_args)
             names = _json_names(content, self.ann_file)
         else:
             lines = list_from_file(self.ann_file, backend_args=self.backend_args)
-            names = [line.strip() for line in lines if line.strip()]
+            names = [line.strip('\ufeff\n\r\t ') for line in lines]  # Windows' BOM
+            names = [name for name in names if name]
         return [self._plain_name(name) for name in names]
 
     def _plain_name(self, name: str) -> str:
@@ -209,10 +219,7 @@ class SegDataset(BaseSegDataset):
         folder = self._image_folder.rstrip('/') + '/'
         if folder != '/' and name.startswith(folder):
             name = name[len(folder) :]
-        path = PurePosixPath(name)
-        if path.suffix.lower() in IMAGE_SUFFIXES:
-            path = path.with_suffix('')
-        return str(path)
+        return _without_suffix(str(PurePosixPath(name)), self._image_suffixes)
 
     def _check_complete(
         self, names: list[str], images: dict[str, str], masks: dict[str, str] | None
@@ -247,7 +254,8 @@ class SegDataset(BaseSegDataset):
             values.update(np.unique(mask).tolist())
         labels = {int(table[value]) for value in values}
         ignored = self.ignore_index
-        if ignored in values and labels == {0, ignored} and len(classes) > 1:
+        only_ignored = {ignored} <= labels <= {0, ignored}
+        if ignored in values and only_ignored and len(classes) > 1:
             print_log(
                 f'{type(self).__name__}: in {len(paths)} masks of '
                 f'{self.data_prefix["seg_map_path"]} class 1 ({classes[1]}) and any '
@@ -258,18 +266,30 @@ class SegDataset(BaseSegDataset):
             )
 
 
+def _without_suffix(name: str, suffixes: Sequence[str]) -> str:
+    for suffix in suffixes:
+        if name.lower().endswith(suffix.lower()):
+            return name[: -len(suffix)]
+    return name
+
+
 def _json_names(content: Any, path: str) -> list[str]:
     """Names of a COCO-style dict or of an official sample list."""
-    if isinstance(content, dict) and 'images' in content:
-        return [image['file_name'] for image in content['images']]
-    if not isinstance(content, list) or not all('sample_id' in s for s in content):
+    coco = isinstance(content, dict) and 'images' in content
+    entries, key = (content['images'], 'file_name') if coco else (content, 'sample_id')
+    if not isinstance(entries, list):
         raise ValueError(
             f'{path}: expected a COCO-style dict with "images", or a list of samples '
             'that each have a "sample_id"'
         )
-    keys = ('session_id', 'camera_id', 'frame_number')
-    content = sorted(content, key=lambda s: tuple(_sortable(s.get(k)) for k in keys))
-    return [str(sample['sample_id']) for sample in content]
+    for index, entry in enumerate(entries):
+        where = f'{path}: {"image" if coco else "sample"} {index}'
+        check_entry(entry, (key,), where)
+        check_id(entry[key], where)
+    if not coco:
+        order = ('session_id', 'camera_id', 'frame_number')
+        entries = sorted(entries, key=lambda s: [_sortable(s.get(k)) for k in order])
+    return [str(entry[key]) for entry in entries]
 
 
 def _sortable(value: Any) -> tuple[float, str]:
@@ -277,5 +297,5 @@ def _sortable(value: Any) -> tuple[float, str]:
     if value is None:
         return (-np.inf, '')
     if isinstance(value, str):
-        return (float(value), '') if value.isdigit() else (np.inf, value)
+        return (float(value), '') if value.isdecimal() else (np.inf, value)
     return (float(value), '')

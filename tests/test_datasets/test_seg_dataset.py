@@ -10,7 +10,7 @@ pytest.importorskip('mmseg')
 from mmengine.logging import MMLogger
 
 from sapiens2_mm.datasets import Humans29Dataset, SegDataset
-from sapiens2_mm.datasets.metainfo.humans29 import CLASS_WEIGHTS, METAINFO, SOURCES
+from sapiens2_mm.datasets.metainfo.humans29 import METAINFO
 from sapiens2_mm.registry import DATASETS
 
 LOAD = [dict(type='sapiens2_mm.LoadImage'), dict(type='sapiens2_mm.LoadSegAnnotations')]
@@ -42,28 +42,6 @@ def warnings_of_log():
     logger.addHandler(handler)
     yield lines
     logger.removeHandler(handler)
-
-
-def test_table_of_29_classes():
-    names = METAINFO['classes']
-    assert len(names) == len(CLASS_WEIGHTS) == len(set(METAINFO['palette'])) == 29
-    assert names[:3] == ('Background', 'Apparel', 'Eyeglass')
-    assert names[28] == 'Tongue'
-    assert CLASS_WEIGHTS[:6] == (0.1, 10, 10, 3, 2, 4)
-    for a, b in METAINFO['swap_classes']:
-        assert a.replace('Left', 'Right') == b
-    sided = [n for n in names if n.startswith(('Left', 'Right'))]
-    assert sorted(sided) == sorted(n for p in METAINFO['swap_classes'] for n in p)
-
-
-def test_sources():
-    sizes = {name: len(table) for name, table in SOURCES.items()}
-    assert sizes == dict(sapiens_v1_28=28, dome34=34, shutterstock52=52, internal33=33)
-    for table in SOURCES.values():
-        assert set(table.values()) <= {*range(29), 255}
-    assert SOURCES['sapiens_v1_28'] == {0: 0, 1: 1, **{i: i + 1 for i in range(2, 28)}}
-    assert SOURCES['dome34'][33] == 28 and SOURCES['dome34'][7] == 255
-    assert SOURCES['internal33'][17] == 255 and SOURCES['shutterstock52'][51] == 0
 
 
 def test_synthetic_layout(data_dir):
@@ -98,6 +76,56 @@ def test_lists_of_names(tmp_path):
         ids = [dataset.get_data_info(i)['sample_id'] for i in range(len(dataset))]
         assert ids == wanted, ann_file
     assert len(SegDataset(data_root=root, metainfo=ABC)) == 3
+    (tmp_path / 'official.JSON').write_text(json.dumps(official))
+    assert len(SegDataset('official.JSON', data_root=root, metainfo=ABC)) == 2
+    (tmp_path / 'names.txt').write_bytes('\ufeffsub/y\r\nx\r\n'.encode())  # Windows
+    assert len(SegDataset('names.txt', data_root=root, metainfo=ABC)) == 2
+
+
+@pytest.mark.parametrize(
+    'text, message',
+    [
+        ('{"a":', 'is not a readable JSON file'),
+        ('{"images": 3}', 'expected a COCO-style dict with "images"'),
+        ('{"images": [{"id": 1}]}', r"image 0: \['file_name'\] missing"),
+        ('[{"sample_id": "i"}, 1]', 'sample 1: expected an object, got 1'),
+        ('[{"sample_id": null}]', 'sample 0: an id must be a number or a text'),
+    ],
+)
+def test_faulty_lists_name_file_and_entry(tmp_path, text, message):
+    root = make_root(tmp_path, {'i': [[0]]})
+    (tmp_path / 'list.json').write_text(text)
+    with pytest.raises(ValueError, match=f'list.json:? ?{message}'):
+        SegDataset('list.json', data_root=root, metainfo=ABC)
+
+
+def test_own_ends_of_names(tmp_path):
+    make_root(tmp_path, {'i': [[1, 2]], 'sub/j': [[2, 0]]})
+    for path in tmp_path.rglob('*.*'):
+        end = '_photo' if path.suffix == '.jpg' else '_mask'
+        path.rename(path.with_stem(path.stem + end))
+    kwargs = dict(data_root=str(tmp_path), metainfo=ABC, pipeline=LOAD)
+    ends = dict(img_suffix='_PHOTO.jpg', seg_map_suffix='_mask.png')
+    dataset = SegDataset(**ends, **kwargs)
+    assert [labels(dataset, i).tolist() for i in range(2)] == [[[1, 2]], [[2, 0]]]
+    assert dataset.get_data_info(1)['sample_id'] == 'sub/j'
+    (tmp_path / 'names.txt').write_text('rgb/sub/j_photo.jpg\n')
+    assert labels(SegDataset('names.txt', **ends, **kwargs)).tolist() == [[2, 0]]
+    with pytest.raises(FileNotFoundError, match=r'no mask .*\(suffix _mask.png\)'):
+        SegDataset(seg_map_suffix='_mask.png', **kwargs)
+
+
+def test_images_and_masks_in_one_folder(tmp_path):
+    make_root(tmp_path, {'i': [[1, 2]]})
+    (tmp_path / 'seg' / 'i.png').rename(tmp_path / 'rgb' / 'i.png')
+    dataset = SegDataset(
+        data_root=str(tmp_path),
+        data_prefix=dict(img_path='rgb', seg_map_path='rgb'),
+        img_suffix='.jpg',
+        metainfo=ABC,
+        pipeline=LOAD,
+    )
+    assert len(dataset) == 1 and labels(dataset).tolist() == [[1, 2]]
 
 
 def test_non_ascii_paths_and_mixed_image_types(tmp_path):
@@ -177,6 +205,9 @@ def test_binary_masks_of_0_and_255_are_reported(tmp_path, warnings_of_log):
     parts = make_root(tmp_path / 'parts', {'a': [[0, 4]]})
     Humans29Dataset(data_root=parts, metainfo=dict(classes=('Background', 'Torso')))
     assert warnings_of_log == []
+    nothing = make_root(tmp_path / 'nothing', {'a': [[255, 255]]})
+    SegDataset(data_root=nothing, metainfo=dict(classes=('background', 'person')))
+    assert '255 is ignored' in warnings_of_log[0]
 
 
 def test_mask_kinds(tmp_path):
@@ -256,6 +287,7 @@ def test_images_without_masks(tmp_path):
         (dict(classes=('a',), colour=1), ValueError, r"unknown keys \['colour'\]"),
         (dict(classes=('a', 'a')), ValueError, 'different names'),
         (dict(classes=()), ValueError, 'at least one'),
+        (dict(classes=3), TypeError, 'must be a list of names, got 3'),
         (None, ValueError, r"metainfo needs classes=\('background', ...\)"),
         (dict(classes=('a', 'b'), palette=[(1, 2, 3)]), ValueError, '1 colours for 2'),
         (dict(classes=('a',), palette=[(1, 2, 300)]), ValueError, 'RGB triples'),
@@ -275,6 +307,17 @@ def test_faulty_class_lists(tmp_path, metainfo, error, message):
     root = make_root(tmp_path, {'i': [[0]]})
     with pytest.raises(error, match=message):
         SegDataset(data_root=root, metainfo=metainfo)
+
+
+def test_classes_of_a_file(tmp_path):
+    root = make_root(tmp_path, {'i': [[0]]})
+    names = tmp_path / 'classes.txt'
+    names.write_text('a\nb\n')
+    dataset = SegDataset(data_root=root, metainfo=dict(classes=str(names)))
+    assert list(dataset.metainfo['classes']) == ['a', 'b']
+    names.write_text('a\na\n')
+    with pytest.raises(ValueError, match=r"different names.*\['a', 'a'\]"):
+        SegDataset(data_root=root, metainfo=dict(classes=str(names)))
 
 
 def test_one_class_with_one_colour(tmp_path):
@@ -344,6 +387,9 @@ def test_faulty_arguments(tmp_path):
         Humans29Dataset(data_root=root, source='dome34', label_map={0: 0})
     with pytest.raises(ValueError, match='either a map of pixel values or reduce_zero'):
         SegDataset(data_root=root, metainfo=ABC, label_map={}, reduce_zero_label=True)
+    for value in (-1, 256):
+        with pytest.raises(ValueError, match=f'must be 0 to 255, got {value}; labels'):
+            SegDataset(data_root=root, metainfo=ABC, ignore_index=value)
     with pytest.raises(ValueError, match=r"unknown folders \['img'\]"):
         SegDataset(data_root=root, metainfo=ABC, data_prefix=dict(img='rgb'))
     with pytest.raises(ValueError, match=r'targets must be 0 to 2 or 255.*\{4: 3\}'):
