@@ -1,6 +1,6 @@
 """Body-part segmentation of images."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +22,8 @@ def inference_seg(
 
     Args:
         model: of ``init_model``; images go through its config's ``test_pipeline``.
-        images: one or several, each a path or an array (BGR, as ``LoadImage`` takes
-            it). They may differ in size.
+        images: one or several, of any sizes: paths, or arrays (H, W), (H, W, 3) BGR or
+            (H, W, 4) BGRA of 8 or 16 bits.
         batch_size: images per forward pass.
 
     Returns:
@@ -31,10 +31,16 @@ def inference_seg(
         (1, H, W) int64 class ids, H and W those of the image.
 
     Raises:
+        TypeError: for anything but paths and arrays.
         ValueError: if an image cannot be read (names it), or the pipeline has a step
             that needs ground truth (names it).
     """
-    items = [images] if isinstance(images, ImageLike) else list(images)
+    one = isinstance(images, ImageLike) or not isinstance(images, Iterable)
+    items = [images] if one else list(images)
+    if batch_size < 1:
+        raise ValueError(
+            f'inference_seg: batch_size must be at least 1, got {batch_size}'
+        )
     if 'test_pipeline' not in model.cfg:
         raise ValueError(
             'inference_seg: the config has no test_pipeline; add one that loads, '
@@ -52,4 +58,8 @@ def inference_seg(
 def _sample(image: ImageLike) -> dict[str, Any]:
     if isinstance(image, np.ndarray):
         return dict(img=image)
-    return dict(img_path=str(image))
+    if isinstance(image, str | Path):
+        return dict(img_path=str(image))
+    raise TypeError(
+        f'inference_seg: expected paths or arrays, got {type(image).__name__}'
+    )

@@ -78,6 +78,33 @@ def test_bad_file_is_named(model, tmp_path):
         inference_seg(model, tmp_path / 'text.jpg')
 
 
+def test_what_is_no_image(model):
+    array = picture(4, 4)
+    for wrong, name in (
+        (Image.fromarray(array), 'Image'),
+        (torch.zeros(3, 4, 4), 'Tensor'),
+        ([array, None], 'NoneType'),
+        (7, 'int'),
+    ):
+        with pytest.raises(TypeError, match=f'expected paths or arrays, got {name}'):
+            inference_seg(model, wrong)
+    for size in (0, -1):
+        with pytest.raises(ValueError, match=f'batch_size must be .* 1, got {size}'):
+            inference_seg(model, array, batch_size=size)
+
+
+def test_images_of_different_sizes_without_a_resize(model, monkeypatch):
+    cfg = Config(model.cfg._cfg_dict.to_dict())
+    cfg.test_pipeline = [s for s in cfg.test_pipeline if 'Resize' not in s['type']]
+    monkeypatch.setattr(model, 'cfg', cfg)
+    images = [picture(64, 48), picture(48, 64, 1), picture(64, 48, 2)]
+    together = labels(inference_seg(model, images, batch_size=3))
+    assert [m.shape for m in together] == [(64, 48), (48, 64), (64, 48)]
+    for image, result in zip(images, together, strict=True):
+        (alone,) = labels(inference_seg(model, image))
+        assert np.array_equal(alone, result)
+
+
 @pytest.mark.parametrize('dtype', [torch.bfloat16, torch.float16])
 def test_half_precision_on_the_cpu(model, dtype):
     with torch.autocast('cpu', dtype):

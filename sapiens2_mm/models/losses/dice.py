@@ -83,11 +83,19 @@ def dice_loss(
         labels: (B, H, W) integers in [0, C) or ``ignore_index``.
         ignore_index: label of pixels left out of every sum.
         include_background: whether class 0 counts as a class.
-        smooth: added to numerator and denominator.
+        smooth: added to numerator and denominator; positive.
 
     Returns:
         Scalar; 0 with a graph if no class counts.
+
+    Raises:
+        ValueError: if ``smooth`` is not positive, or for what ``check_labels`` refuses.
     """
+    if smooth <= 0:
+        raise ValueError(
+            f'dice_loss: smooth must be positive, got {smooth}; it keeps the loss of '
+            'an ignored picture finite'
+        )
     check_labels(logits, labels, ignore_index)
     valid = labels != ignore_index
     labels = labels.long().masked_fill(~valid, 0)

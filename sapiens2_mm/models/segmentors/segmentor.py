@@ -48,6 +48,18 @@ class Sapiens2Segmentor(EncoderDecoder):
             _check_slide(test_cfg)
         super().__init__(*args, test_cfg=test_cfg, **kwargs)
 
+    def test_step(self, data: dict[str, Any]) -> list[SegDataSample]:
+        """Results of a batch; pictures of different sizes go one after the other."""
+        if len({image.shape for image in data['inputs']}) < 2:
+            return super().test_step(data)
+        results = []
+        for index in range(len(data['inputs'])):
+            part = {key: values[index : index + 1] for key, values in data.items()}
+            results += super().test_step(part)
+        return results
+
+    val_step = test_step
+
     def predict(
         self, inputs: Tensor, data_samples: list[SegDataSample] | None = None
     ) -> list[SegDataSample]:
@@ -166,6 +178,12 @@ def _check_slide(test_cfg: dict) -> None:
             'Sapiens2Segmentor: slide mode needs crop_size and stride (height, width) '
             f'in test_cfg, got {test_cfg}'
         )
+    for key in ('crop_size', 'stride'):
+        if not isinstance(test_cfg[key], Sequence) or len(test_cfg[key]) != 2:
+            raise ValueError(
+                f'Sapiens2Segmentor: test_cfg.{key} must be (height, width), got '
+                f'{test_cfg[key]!r}'
+            )
     sides = zip(test_cfg['stride'], test_cfg['crop_size'], strict=True)
     if not all(0 < stride <= crop for stride, crop in sides):
         raise ValueError(

@@ -83,3 +83,9 @@ def test_module_and_its_error():
     torch.testing.assert_close(loss(logits, labels), 3 * dice_loss(logits, labels))
     with pytest.raises(ValueError, match='no pixel weights; remove the sampler'):
         loss(logits, labels, weight=torch.ones(2, 64, 48))
+
+
+def test_smooth_keeps_an_ignored_picture_finite():
+    logits, labels = torch.zeros(1, 3, 2, 2), torch.full((1, 2, 2), 255)
+    with pytest.raises(ValueError, match='smooth must be positive, got 0'):
+        dice_loss(logits, labels, smooth=0)

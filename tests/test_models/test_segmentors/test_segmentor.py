@@ -169,6 +169,10 @@ def test_builds_on_the_meta_device():
         (dict(mode='x'), "must be 'whole' or 'slide', got 'x'"),
         (dict(mode='slide'), 'needs crop_size and stride'),
         (
+            dict(mode='slide', crop_size=(64, 48), stride=32),
+            r'test_cfg.stride must be \(height, width\), got 32',
+        ),
+        (
             dict(mode='slide', crop_size=(64, 48), stride=(65, 48)),
             r'stride \(65, 48\) must be positive and at most crop_size',
         ),
