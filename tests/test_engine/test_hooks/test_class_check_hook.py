@@ -6,7 +6,7 @@ from sapiens2_mm.registry import HOOKS
 
 
 def runner(num_classes, train, val=None, wrapped=False):
-    head = SimpleNamespace(num_classes=num_classes)
+    head = SimpleNamespace(num_classes=num_classes, ignore_index=255)
     model = SimpleNamespace(decode_head=head)
 
     def loader(classes):
@@ -44,3 +44,19 @@ def test_other_numbers_stop(hook, wrapped):
         hook.before_train(runner(2, 'ab', 'abc', wrapped))
     with pytest.raises(ValueError, match=message):
         hook.before_test(runner(2, 'ab', 'abc', wrapped))
+
+
+def test_ignored_label_of_data_and_head(hook):
+    run = runner(2, 'ab')
+    dataset = run.train_dataloader.dataset
+    dataset.ignore_index = 255
+    hook.before_train(run)
+    dataset.ignore_index = 254
+    message = 'data set ignores label 254, the head 255; set ignore_index of both'
+    with pytest.raises(ValueError, match=message):
+        hook.before_train(run)
+    parts = [SimpleNamespace(dataset=dataset), SimpleNamespace()]
+    joined = SimpleNamespace(metainfo=dataset.metainfo, datasets=parts)
+    run.train_dataloader.dataset = joined
+    with pytest.raises(ValueError, match=message):
+        hook.before_train(run)
