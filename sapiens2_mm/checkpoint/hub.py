@@ -1,14 +1,13 @@
 """Download checkpoints from the Hugging Face Hub and from web addresses."""
 
 import hashlib
-import json
 import os
 import re
 from dataclasses import dataclass
 from http.client import HTTPException
 from pathlib import Path, PurePosixPath
 from urllib.error import HTTPError
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote, unquote, urljoin, urlsplit
 from urllib.request import Request, urlopen
 
 import torch
@@ -17,10 +16,12 @@ from tqdm import tqdm
 
 from .atomic import replacing
 from .errors import CheckpointError
+from .shard_index import INDEX_SUFFIX, shards_of
 
 _HUB_ADDRESS = re.compile(
     r'hf://(?P<repo>[^/@]+/[^/@]+)(@(?P<revision>[^/]+))?(/(?P<file>.+))?'
 )
+_CHECKSUM = re.compile(r'-([0-9a-f]{8,})\.')
 _OFFICIAL_REPO = re.compile(r'[^/]+/sapiens2-(?P<task>[a-z]+)-(?P<size>[0-9a-z.\-]+)')
 
 
@@ -67,13 +68,13 @@ def download_hub_file(address: str) -> Path:
     parts = HubAddress.parse(address)
     try:
         name, path = _download(parts)
-        if name.endswith('.index.json'):
+        if name.endswith(INDEX_SUFFIX):
             folder = PurePosixPath(name).parent
-            for shard in sorted(
-                set(json.loads(path.read_text())['weight_map'].values())
-            ):
+            for shard in sorted(set(shards_of(path).values())):
                 _get(parts, str(folder / shard))
         return path
+    except CheckpointError:
+        raise
     except errors.GatedRepoError as err:
         raise CheckpointError(
             f'{address} is behind a licence: accept it on '
@@ -104,6 +105,11 @@ def download_hub_file(address: str) -> Path:
         raise CheckpointError(
             f'{address}: the download failed ({_first_line(err)}); try again, what '
             'has arrived is kept'
+        ) from err
+    except ValueError as err:  # a name that the hub does not allow
+        raise CheckpointError(
+            f'{address} is no hub address ({_first_line(err)}); write '
+            'hf://OWNER/REPO[@REVISION][/FILE]'
         ) from err
 
 
@@ -144,7 +150,7 @@ def _only_weights_of(parts: HubAddress) -> str:
         files = HfApi(endpoint=_endpoint()).list_repo_files(
             parts.repo, revision=parts.revision
         )
-    found = [f for f in files if f.endswith('.safetensors.index.json')]
+    found = [f for f in files if f.endswith(INDEX_SUFFIX)]
     found = found or [f for f in files if f.endswith('.safetensors')]
     if len(found) != 1:
         raise CheckpointError(
@@ -185,15 +191,28 @@ def _is_offline() -> bool:
 def download_url(url: str) -> Path:
     """The local copy of a web address, kept in torch's hub folder.
 
-    A name such as ``model-0a1b2c3d.pth`` is checked against that SHA-256 prefix.
+    A name such as ``model-0a1b2c3d.pth`` is checked against that SHA-256 prefix. Other
+    names, which repeat, get a folder for each place. An index file brings its shards.
 
     Raises:
         CheckpointError: if the download or the check fails.
     """
-    name = unquote(PurePosixPath(urlsplit(url).path).name)
+    parts = urlsplit(url)
+    name = unquote(PurePosixPath(parts.path).name)
     if not name:
         raise CheckpointError(f'{url} names no file')
-    path = Path(torch.hub.get_dir(), 'checkpoints', name)
+    folder = Path(torch.hub.get_dir(), 'checkpoints')
+    if not _CHECKSUM.search(name):
+        place = f'{urljoin(url, ".")}?{parts.query}'
+        folder /= hashlib.sha256(place.encode()).hexdigest()[:16]
+    path = _download_once(url, folder / name)
+    if name.endswith(INDEX_SUFFIX):
+        for shard in sorted(set(shards_of(path).values())):
+            _download_once(urljoin(url, quote(shard)), folder / shard)
+    return path
+
+
+def _download_once(url: str, path: Path) -> Path:
     if not path.exists() and is_main_process():
         _download_url(url, path)
     barrier()
@@ -203,7 +222,7 @@ def download_url(url: str) -> Path:
 
 
 def _download_url(url: str, path: Path) -> None:
-    checksum = re.search(r'-([0-9a-f]{8,})\.', path.name)
+    checksum = _CHECKSUM.search(path.name)
     digest, received = hashlib.sha256(), 0
     try:
         request = Request(url, headers={'User-Agent': 'sapiens2_mm'})

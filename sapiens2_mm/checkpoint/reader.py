@@ -1,6 +1,5 @@
 """Read a checkpoint of any supported form into one dict."""
 
-import json
 import os
 import pickle
 import struct
@@ -18,13 +17,13 @@ from torch import Tensor
 from .errors import CheckpointError
 from .hub import download_hub_file, download_url
 from .layouts import PERIODS
+from .shard_index import INDEX_SUFFIX, shards_of
 from .unpickler import RestrictedPickle, UnsafePickleError
 
 Location = str | torch.device | Callable | dict | None
 
 # Where tools put the weights, in the order the official loader looks.
 _WRAPPERS = ('state_dict', 'model', 'teacher', 'model_state_dict', 'module')
-_SHARD_INDEX = '.safetensors.index.json'
 _CAN_READ = digit_version(safetensors_version) >= digit_version('0.8.0')
 
 
@@ -85,7 +84,10 @@ def read_checkpoint(
     Raises:
         CheckpointError: if the file is damaged, unsafe, or without weights.
         FileNotFoundError: if it does not exist.
+        RuntimeError: if torch cannot use the device of ``map_location``.
     """
+    if isinstance(map_location, str | torch.device):
+        torch.empty(0, device=map_location)  # fails by itself if there is none
     path = fetch(source)
     checkpoint, entries = _read_file(path, map_location, dtype)
     result = _unwrap(checkpoint, str(source), entries)
@@ -101,6 +103,11 @@ def fetch(source: str | Path) -> Path:
         return download_hub_file(source)
     if source.startswith(('http://', 'https://')):
         return download_url(source)
+    if '://' in source:
+        raise CheckpointError(
+            f'{source}: unknown kind of address; use a path, http(s)://... or '
+            'hf://OWNER/REPO[@REVISION][/FILE]'
+        )
     path = Path(source).expanduser()
     if path.is_dir():
         return _only_weights_of(path)
@@ -110,12 +117,13 @@ def fetch(source: str | Path) -> Path:
 
 
 def _only_weights_of(folder: Path) -> Path:
-    found = sorted(folder.glob(f'*{_SHARD_INDEX}')) or sorted(
+    found = sorted(folder.glob(f'*{INDEX_SUFFIX}')) or sorted(
         folder.glob('*.safetensors')
     )
     if len(found) != 1:
         raise CheckpointError(
-            f'{folder} is a folder with {len(found)} weight files; name one file'
+            f'{folder} is a folder with {len(found)} safetensors files; name one file, '
+            'such as iter_1000.pth in the folder of a run'
         )
     return found[0]
 
@@ -142,7 +150,7 @@ def _read_file(
             'which may run code. If you trust its author, save its weights alone '
             '(a dict of tensors, best as .safetensors) and load that'
         ) from err
-    except CheckpointError:
+    except (CheckpointError, torch.OutOfMemoryError):
         raise
     except _DAMAGE as err:
         raise CheckpointError(
@@ -175,6 +183,12 @@ def _looks_like_safetensors(path: Path) -> bool:
     return head[8:] == b'{' and 8 + size <= os.path.getsize(path)
 
 
+def _is_zip(path: Path) -> bool:
+    """Whether ``torch.save`` wrote it, whatever its name is."""
+    with open(path, 'rb') as file:
+        return file.read(4) == b'PK\x03\x04'
+
+
 def _read_safetensors(
     path: Path, map_location: Location, dtype: torch.dtype | None
 ) -> tuple[dict[str, Tensor], dict[str, str]]:
@@ -182,6 +196,10 @@ def _read_safetensors(
     options = dict(framework='pt', device=str(device))
     if dtype is not None and _CAN_READ:
         options['backend'] = 'pread'  # pages of a mapped file would add up
+    if _is_zip(path):
+        raise CheckpointError(
+            f'{path} is no safetensors file, but one of torch.save; rename it to .pth'
+        )
     with safe_open(path, **options) as file:
         tensors = {
             key: _cast(key, file.get_tensor(key), dtype)
@@ -193,26 +211,21 @@ def _read_safetensors(
 def _read_shards(
     path: Path, map_location: Location, dtype: torch.dtype | None
 ) -> dict[str, Tensor]:
-    index = json.loads(path.read_text(encoding='utf-8'))
-    if not isinstance(index, dict) or not isinstance(index.get('weight_map'), dict):
-        raise CheckpointError(f'{path} has no "weight_map"; it is no safetensors index')
+    shards = shards_of(path)
     tensors: dict[str, Tensor] = {}
-    for name in sorted(set(index['weight_map'].values())):
+    for name in sorted(set(shards.values())):
         shard = path.parent / name
-        if Path(name).name != name:
-            raise CheckpointError(f'{path} names {name!r}, a file outside its folder')
         if not shard.is_file():
             raise CheckpointError(f'{path} names the file {name}, which is missing')
         tensors.update(_read_safetensors(shard, map_location, dtype)[0])
-    lost = sorted(set(index['weight_map']) - set(tensors))
+    lost = sorted(set(shards) - set(tensors))
     if lost:
         raise CheckpointError(f'{path} lists {lost[:5]}, which no shard holds')
     return tensors
 
 
 def _read_pickle(path: Path, map_location: Location) -> Any:
-    with open(path, 'rb') as file:
-        is_zip = file.read(4) == b'PK\x03\x04'
+    is_zip = _is_zip(path)
     if is_zip:
         records = torch._C.PyTorchFileReader(str(path)).get_all_records()
         if 'constants.pkl' in records:  # torch.load would run it as TorchScript
@@ -241,7 +254,11 @@ def _unwrap(checkpoint: Any, source: str, entries: dict[str, str]) -> Checkpoint
             break
         weights = inner[0]
     if not isinstance(weights, dict) or not _has_tensors(weights):
-        raise CheckpointError(f'{source} holds no weights')
+        what = f'keys {list(weights)[:8]}' if isinstance(weights, dict) else ''
+        raise CheckpointError(
+            f'{source} holds no weights: expected a dict of tensors, bare or under one '
+            f'of {list(_WRAPPERS)}, got a {type(weights).__name__} {what}'.rstrip()
+        )
     result['state_dict'] = weights
     if not isinstance(result.get('meta'), dict):
         result['meta'] = _NoTrainingState(source, entries)

@@ -18,12 +18,20 @@ constants = pytest.importorskip('huggingface_hub.constants')
 
 STATE = {'w': torch.arange(40000.0)}
 CONTENT = save(STATE)
+OTHER = save({'w': STATE['w'] + 1})
 COMMIT = 'a' * 40
+GOOD_INDEX = json.dumps({'weight_map': {'w': 'm-1.safetensors'}}).encode()
+INDEX = {
+    'up.safetensors.index.json': b'{"weight_map": {"w": "../../../evil.safetensors"}}',
+    'none.safetensors.index.json': b'{"weights": {}}',
+    'half.safetensors.index.json': b'{"weight_map": {"w"',
+}
 FILES = {
     'facebook/sapiens2-pose-1b': ['sapiens2_1b_pose.safetensors', 'README.md'],
     'me/one': ['model.safetensors', 'config.json'],
     'me/two': ['a.safetensors', 'b.safetensors'],
     'me/mirror': ['sub/m.safetensors.index.json', 'sub/m-1.safetensors'],
+    'me/index': [f'{name}.safetensors.index.json' for name in ('up', 'none', 'half')],
     'me/cut': ['model.safetensors'],
     'me/gated': ['model.safetensors'],
     'me/refused': ['model.safetensors'],
@@ -49,7 +57,7 @@ class Handler(BaseHTTPRequestHandler):
         self.tokens.add(self.headers.get('Authorization'))
         parts = self.path.split('?')[0].strip('/').split('/')
         if parts[0] == 'files':
-            return self.plain_file(parts[1], with_body)
+            return self.plain_file(parts[-1], with_body)
         if parts[:2] == ['api', 'models']:
             repo, revision, file = '/'.join(parts[2:4]), parts[-1], None
         else:
@@ -76,15 +84,18 @@ class Handler(BaseHTTPRequestHandler):
             return self.refuse(404, 'EntryNotFound', with_body)
         content = CONTENT
         if file.endswith('.json'):
-            content = json.dumps({'weight_map': {'w': 'm-1.safetensors'}}).encode()
+            content = INDEX.get(file, GOOD_INDEX)
         cut = with_body and repo == 'me/cut'
         self.send(200, content, with_body, cut)
 
     def plain_file(self, name: str, with_body: bool) -> None:
         if name == 'missing.pth':
             self.send_error(404, 'Not Found')
+        elif name.endswith('.json'):
+            self.send(200, INDEX.get(name, GOOD_INDEX), with_body)
         else:
-            self.send(200, CONTENT, with_body, cut=name.startswith('cut'))
+            content = OTHER if self.path.startswith('/files/other/') else CONTENT
+            self.send(200, content, with_body, cut=name.startswith('cut'))
 
     def refuse(self, status: int, code: str, with_body: bool) -> None:
         self.send(status, b'{}', with_body, error=code)
@@ -188,6 +199,28 @@ def test_what_does_not_exist():
         read_checkpoint('hf://me/two')
 
 
+@pytest.mark.parametrize(
+    'name, message',
+    [
+        ('up', r"names '\.\./\.\./\.\./evil\.safetensors', a file outside its folder"),
+        ('none', 'no "weight_map"'),
+        ('half', 'damaged or no checkpoint'),
+    ],
+)
+@pytest.mark.parametrize('start', ['hf://me/index', '{server}/files'])
+def test_index_that_is_no_good_fetches_nothing_more(name, message, start, server):
+    address = f'{start.format(server=server)}/{name}.safetensors.index.json'
+    with pytest.raises(CheckpointError, match=message):
+        read_checkpoint(address)
+    assert not [path for path in Handler.requests if 'evil' in path]
+
+
+def test_names_that_the_hub_does_not_allow():
+    for address in ('hf://a b/c', 'hf://me/one/../x.safetensors'):
+        with pytest.raises(CheckpointError, match=r'is no hub address .*; write hf://'):
+            read_checkpoint(address)
+
+
 def test_cut_connection_leaves_no_half_file(tmp_path):
     with pytest.raises(CheckpointError, match=r'me/cut.*(failed|cannot be reached)'):
         read_checkpoint('hf://me/cut/model.safetensors')
@@ -243,6 +276,23 @@ def test_url(server, tmp_path):
     assert (tmp_path / 'torch' / 'checkpoints' / name).is_file()
     result = CheckpointLoader.load_checkpoint(f'{server}/files/plain.pth')
     assert torch.equal(result['state_dict']['w'], STATE['w'])
+
+
+def test_url_of_an_index_brings_its_shards(server):
+    address = f'{server}/files/a/model.safetensors.index.json?download=true'
+    assert loads(address)
+    Handler.requests.clear()
+    assert loads(address)  # from the cache
+    assert not Handler.requests
+
+
+def test_files_of_the_same_name_at_two_places_are_two_files(server):
+    states = [
+        read_checkpoint(f'{server}/files/{place}/model.safetensors')['state_dict']
+        for place in ('one', 'other')
+    ]
+    assert torch.equal(states[0]['w'], STATE['w'])
+    assert torch.equal(states[1]['w'], STATE['w'] + 1)
 
 
 def test_url_errors(server, tmp_path):

@@ -83,13 +83,49 @@ def test_map_location(files):
 def test_missing_and_empty_sources(tmp_path, files):
     with pytest.raises(FileNotFoundError, match=r'no\.pth does not exist'):
         read_checkpoint(tmp_path / 'no.pth')
-    with pytest.raises(CheckpointError, match='folder with 0 weight files'):
-        (tmp_path / 'void').mkdir()
-        read_checkpoint(tmp_path / 'void')
+    (tmp_path / 'run').mkdir()
+    torch.save(STATE, tmp_path / 'run' / 'iter_1.pth')
+    with pytest.raises(CheckpointError, match=r'0 safetensors files; name one file'):
+        read_checkpoint(tmp_path / 'run')
+    for address in ('s3://a/b.pth', 'HF://a/b'):
+        with pytest.raises(CheckpointError, match=f'{address}: unknown kind of addr'):
+            read_checkpoint(address)
     for content in ({}, {'meta': {}}, [1], {'state_dict': {}}, {'lr': 0.1}):
         torch.save(content, tmp_path / 'empty.pth')
         with pytest.raises(CheckpointError, match=r'empty\.pth holds no weights'):
             read_checkpoint(tmp_path / 'empty.pth')
+    for content, what in (
+        ([STATE], 'got a list$'),
+        (torch.ones(2), 'got a Tensor$'),
+        ({'state_dict': None, 'epoch': 1}, r"dict keys \['state_dict', 'epoch'\]"),
+    ):
+        torch.save(content, tmp_path / 'empty.pth')
+        with pytest.raises(
+            CheckpointError, match=f'expected a dict of tensors.*{what}'
+        ):
+            read_checkpoint(tmp_path / 'empty.pth')
+
+
+def test_torch_file_named_safetensors_says_so(files):
+    shutil.copy(files / 'plain.pth', files / 'a.safetensors')
+    with pytest.raises(CheckpointError, match=r'one of torch.save; rename it to \.pth'):
+        read_checkpoint(files / 'a.safetensors')
+
+
+def test_a_device_that_is_not_there_is_no_damage(files):
+    for device in ('gpu', 'cuda:99'):
+        with pytest.raises(RuntimeError) as error:
+            read_checkpoint(files / 'plain.safetensors', device)
+        assert 'damaged' not in str(error.value)
+
+
+def test_memory_that_runs_out_is_no_damage(files, monkeypatch):
+    def full(*args, **options):
+        raise torch.OutOfMemoryError('CUDA out of memory')
+
+    monkeypatch.setattr('sapiens2_mm.checkpoint.reader.safe_open', full)
+    with pytest.raises(torch.OutOfMemoryError, match='CUDA out of memory'):
+        read_checkpoint(files / 'plain.safetensors')
 
 
 def test_broken_index_files(files):
@@ -104,6 +140,7 @@ def test_broken_index_files(files):
     expect('damaged or no checkpoint', '{"weight_map": ')
     expect('no "weight_map"', [])
     expect('no "weight_map"', {'weight_map': 1})
+    expect('names 1, a file outside its folder', {'weight_map': {'b': 1}})
     outside = {**index['weight_map'], 'b': '../plain.safetensors'}
     expect('a file outside its folder', {'weight_map': outside})
     absolute = {'b': str(files / 'plain.safetensors')}
