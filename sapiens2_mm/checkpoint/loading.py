@@ -70,8 +70,30 @@ def load_backbone(backbone: nn.Module, source: str, prefix: str | None = None) -
         state = {k: v for k, v in state.items() if k.startswith(prefix)} or state
     found = match(state, backbone, source)
     check_training(found, source)
+    fill_parameters(backbone, found.state)
     backbone.load_state_dict(found.state, strict=False)
-    log_summary(found, source)
+    log_summary(found, f'{source} into the backbone')
+
+
+def fill_parameters(model: nn.Module, state: dict[str, Tensor]) -> None:
+    """Let the parameters of a model take over tensors of a file without a copy.
+
+    The parameters stay the objects that an optimizer or a wrapper may hold. In
+    ``state`` they replace the tensors taken over, so that ``load_state_dict`` of it has
+    only the rest to copy: buffers, and tensors that are a part of something.
+    """
+    taken = set()
+    for name, parameter in model.named_parameters():
+        tensor = state.get(name)
+        if tensor is None or tensor.shape != parameter.shape:
+            continue
+        storage = tensor.untyped_storage()
+        is_part = storage.nbytes() != tensor.nbytes or storage.data_ptr() in taken
+        if is_part or not tensor.is_contiguous():
+            continue
+        taken.add(storage.data_ptr())
+        parameter.data = tensor.detach().to(parameter.device, parameter.dtype)
+        state[name] = parameter
 
 
 def log_summary(found: Match, source: str) -> None:

@@ -73,8 +73,8 @@ def match(state: dict[str, Tensor], model: nn.Module, source: str) -> Match:
     teacher is taken, unless the model has a teacher itself.
 
     Raises:
-        CheckpointError: if no key matches, or the window tokenizer of a 4K model is
-            on one side only.
+        CheckpointError: if no key matches, the window tokenizer of a 4K model is on
+            one side only, or the backbone of the checkpoint has more blocks.
     """
     names = {**dict(model.named_parameters()), **_persistent_buffers(model)}
     renamed, unexpected = _rename(state, set(names), source)
@@ -94,7 +94,11 @@ def match(state: dict[str, Tensor], model: nn.Module, source: str) -> Match:
             f'no key of {source} matches the model; it has {listed(state)}, the model '
             f'{listed(names)}'
         )
-    _check_tokenizer(found, source)
+    # A student that stands behind its teacher has names that the model knows.
+    unknown = [key for key in found.unexpected if key not in names]
+    _check_tokenizer(found, unknown, source)
+    if backbone_prefixes(names):
+        _check_depth(found, unknown, source)
     return found
 
 
@@ -198,9 +202,9 @@ def _swap(
     return out, taken
 
 
-def _check_tokenizer(found: Match, source: str) -> None:
+def _check_tokenizer(found: Match, unknown: list[str], source: str) -> None:
     start = f'{found.backbone}tokenizer.'
-    extra = [key for key in found.unexpected if key.startswith(start)]
+    extra = [key for key in unknown if key.startswith(start)]
     lost = [key for key in found.missing if key.startswith(start)]
     if extra:
         raise CheckpointError(
@@ -213,6 +217,16 @@ def _check_tokenizer(found: Match, source: str) -> None:
             f'the model has a window tokenizer (use_tokenizer=True), {source} is a 1K '
             f'checkpoint without one: it lacks {listed(lost)}; load a 4K checkpoint '
             'or set use_tokenizer=False'
+        )
+
+
+def _check_depth(found: Match, unknown: list[str], source: str) -> None:
+    start = f'{found.backbone}blocks.'
+    extra = [key for key in unknown if key.startswith(start)]
+    if extra:
+        raise CheckpointError(
+            f'{source} is of a deeper backbone: the model lacks the blocks of '
+            f'{listed(extra)}; set the arch of the checkpoint in the backbone'
         )
 
 

@@ -7,11 +7,11 @@ from .errors import CheckpointError
 from .matching import Match, is_last_layer
 
 # Computed by formula where a file (of transformers) does not bring it.
-_MAY_MISS = ('rope_embed.periods', 'num_batches_tracked')
+MAY_MISS = ('rope_embed.periods', 'num_batches_tracked')
 
 
 def _real(missing: list[str]) -> list[str]:
-    return [key for key in missing if not key.endswith(_MAY_MISS)]
+    return [key for key in missing if not key.endswith(MAY_MISS)]
 
 
 def check_inference(found: Match, source: str) -> None:

@@ -1,13 +1,15 @@
 """From command line options to a ready runner; what tools/ only parses."""
 
 import atexit
+import logging
 from pathlib import Path
 from typing import Any
 
 import torch
 from mmengine.config import Config, ConfigDict
+from mmengine.logging import print_log
 from mmengine.registry import RUNNERS
-from mmengine.runner import Runner
+from mmengine.runner import Runner, find_latest_checkpoint
 
 from .hooks.keypoint_check_hook import check_keypoint_config
 
@@ -57,11 +59,24 @@ def build_runner(cfg: Config) -> Runner:
     hooks = cfg.get('default_hooks') or {}
     strict_loading = dict(type='sapiens2_mm.LoadCheckpointHook')
     cfg.default_hooks = {'load': strict_loading, **hooks}
+    _fill_backbone_by_load_from(cfg)
     if cfg.get('launcher') == 'pytorch' and not torch.cuda.is_available():
         _distribute_on_cpu(cfg)
     if 'runner_type' in cfg:
         return RUNNERS.build(cfg)
     return Runner.from_cfg(cfg)
+
+
+def _fill_backbone_by_load_from(cfg: Config) -> None:
+    # To draw random weights first, which load_from replaces, takes long.
+    load = cfg.default_hooks['load']
+    starts_from_file = cfg.get('load_from') and not cfg.get('resume')
+    if not starts_from_file or not load or load.get('may_miss'):
+        return
+    model = cfg.model.get('module', cfg.model)  # test-time augmentation wraps it
+    backbone = model.get('backbone') or {}
+    if backbone.get('type') == 'sapiens2_mm.Sapiens2' and not backbone.get('init_cfg'):
+        backbone['init_cfg'] = dict(type='Pretrained', checkpoint=cfg.load_from)
 
 
 def _distribute_on_cpu(cfg: Config) -> None:
@@ -105,7 +120,17 @@ def use_bf16_autocast(cfg: Config) -> None:
 
 
 def resume(cfg: Config, path: str) -> None:
-    """Continue a run: ``'auto'`` is the latest checkpoint of the work folder."""
+    """Continue a run: ``'auto'`` is the latest checkpoint of the work folder.
+
+    A run that has saved none yet starts from the beginning, with its ``load_from``.
+    """
+    if path == 'auto' and find_latest_checkpoint(cfg.work_dir) is None:
+        print_log(
+            f'{cfg.work_dir} holds no checkpoint to resume from; the run starts anew',
+            logger='current',
+            level=logging.WARNING,
+        )
+        return
     cfg.resume = True
     cfg.load_from = None if path == 'auto' else path
 

@@ -21,6 +21,7 @@ FOLDER = '\u0442\u0435\u0441\u0442 \xe9'
 OK, NEW_HEAD = 'loads', 'loads, new head'
 REFUSED = 'refused: '
 NO_STATE = f'{REFUSED}holds weights only'
+OTHER_MODEL = f'{REFUSED}the model has changed since'
 NO_HEAD = f'{REFUSED}missing in the checkpoint'
 TOKENIZER = f'{REFUSED}4K checkpoint'
 UNSAFE = f'{REFUSED}was not loaded'
@@ -33,7 +34,7 @@ TABLE = {
     'module.backbone. prefix': (OK, NEW_HEAD, NO_HEAD, NO_STATE, NO_HEAD),
     'in state_dict': (OK, NEW_HEAD, NO_HEAD, NO_STATE, NO_HEAD),
     'in model': (OK, NEW_HEAD, NO_HEAD, NO_STATE, NO_HEAD),
-    'pretraining run': (OK, NEW_HEAD, NO_HEAD, NO_STATE, NO_HEAD),
+    'pretraining run': (OK, NEW_HEAD, NO_HEAD, OTHER_MODEL, NO_HEAD),
     'official task file': (OK, OK, OK, NO_STATE, OK),
     'sharded': (OK, OK, OK, NO_STATE, OK),
     'transformers': (OK, OK, OK, NO_STATE, OK),
@@ -87,7 +88,8 @@ def files(make_config, tmp_path_factory):
     cfg.train_cfg.val_interval = 2  # saves the best
     launch.build_runner(cfg).train()
     run = folder / 'run' / 'iter_2.pth'
-    state = dict(read_checkpoint(run)['state_dict'])
+    whole = read_checkpoint(run)
+    state = dict(whole['state_dict'])
     start = 'backbone.'
     bare = {k[len(start) :]: v for k, v in state.items() if k.startswith(start)}
 
@@ -127,7 +129,7 @@ def files(make_config, tmp_path_factory):
         'module.backbone. prefix': save(prefixed('module.backbone.'), 'm.pth'),
         'in state_dict': save({'state_dict': bare}, 's.pth'),
         'in model': save({'model': bare}, 'w.pth'),
-        'pretraining run': save({'state_dict': pretraining}, 'pre.pth'),
+        'pretraining run': save({**whole, 'state_dict': pretraining}, 'pre.pth'),
         'official task file': save(state, 'sapiens2_tiny_normal.safetensors'),
         'sharded': index,
         'transformers': folder / 'hf',

@@ -193,6 +193,18 @@ def test_4k_and_1k_are_not_mixed_up(way, build, save):
                 load_backbone(model.backbone, path)
 
 
+def test_student_and_teacher_of_a_4k_run_fill_a_4k_model(build, save):
+    saved = build('normal', use_tokenizer=True, img_size=(128, 128)).backbone
+    path = save(BACKBONE_FORMS['student_and_teacher.pth'](saved.state_dict()), 'p.pth')
+    model = build('normal', seed=1, use_tokenizer=True, img_size=(128, 128))
+    load_backbone(model.backbone, path)
+    for key, value in match(
+        read_checkpoint(path)['state_dict'], model, path
+    ).state.items():
+        assert torch.equal(value, saved.state_dict()[key.removeprefix('backbone.')])
+        assert torch.equal(value, model.state_dict()[key])
+
+
 def test_incomplete_or_other_backbone_is_refused(backbone, build, save):
     state = backbone.state_dict()
     lacking = {k: v for k, v in state.items() if not k.startswith('blocks.1.attn')}
@@ -206,6 +218,44 @@ def test_incomplete_or_other_backbone_is_refused(backbone, build, save):
     model = build('normal')
     with pytest.raises(CheckpointError, match=r'backbone\.blocks\.1\.attn'):
         check_training(match(lacking, model, 'f'), 'f')
+
+
+def test_deeper_backbone_is_refused(backbone, build, save):
+    path = save(backbone.state_dict())
+    arch = {**ARCH, 'num_layers': 1}
+    message = r'of a deeper backbone: .*blocks\.1\.\w+.*; set the arch'
+    with pytest.raises(CheckpointError, match=message):
+        load_backbone(MODELS.build(backbone_cfg(arch=arch)), path)
+    path = save(build('normal').state_dict(), 'n.safetensors')
+    with pytest.raises(CheckpointError, match=message):
+        load_for_inference(build('normal', arch=arch), path)
+
+
+@pytest.mark.parametrize('name', ['b.safetensors', 'b.pth'])
+def test_backbone_takes_the_tensors_of_the_file_without_a_copy(name, backbone, save):
+    model = MODELS.build(backbone_cfg())
+    before = dict(model.named_parameters())
+    addresses = {key: value.data_ptr() for key, value in before.items()}
+    load_backbone(model, save(backbone.state_dict(), name))
+    for key, value in model.named_parameters():
+        assert value is before[key]  # an optimizer may hold it
+        assert value.data_ptr() != addresses[key]
+        assert value.requires_grad and value.is_contiguous()
+        assert torch.equal(value, dict(backbone.named_parameters())[key])
+
+
+def test_parameters_never_share_memory_of_a_file(backbone, save):
+    state, flat = backbone.state_dict(), torch.zeros(64)
+    state['blocks.0.ln1.weight'] = state['blocks.0.ln2.weight']
+    state['blocks.1.ln1.weight'] = flat[:32]
+    state['blocks.1.ln2.weight'] = torch.ones(64)[::2]
+    model = MODELS.build(backbone_cfg())
+    load_backbone(model, save(state, 'shared.pth'))
+    for key, value in model.state_dict().items():
+        assert torch.equal(value, state[key]), key
+    parameters = list(model.parameters())
+    assert len({p.untyped_storage().data_ptr() for p in parameters}) == len(parameters)
+    assert all(p.untyped_storage().nbytes() == p.nbytes for p in parameters)
 
 
 def test_training_may_start_with_a_new_head(backbone, build):

@@ -45,8 +45,11 @@ def test_amp_refuses_another_wrapper():
         launch.use_bf16_autocast(cfg)
 
 
-def test_resume_auto_and_path():
-    cfg = Config(dict(load_from='weights.pth'))
+def test_resume_auto_and_path(tmp_path):
+    cfg = Config(dict(load_from='weights.pth', work_dir=str(tmp_path)))
+    launch.resume(cfg, 'auto')  # nothing saved yet: the start of the run, as it was
+    assert (cfg.get('resume'), cfg.load_from) == (None, 'weights.pth')
+    write(tmp_path / 'last_checkpoint', 'iter_1.pth')
     launch.resume(cfg, 'auto')
     assert (cfg.resume, cfg.load_from) == (True, None)
     launch.resume(cfg, 'iter_3.pth')
@@ -99,3 +102,26 @@ def test_drawing_replaces_the_visualization_of_any_runtime(hooks):
     hook = cfg.default_hooks.visualization
     assert hook.type == 'sapiens2_mm.VisualizationHook'
     assert (hook.enable, hook.out_dir) == (True, 'show')
+
+
+@pytest.mark.parametrize('wrapped', [False, True])
+def test_load_from_spares_the_backbone_its_random_weights(wrapped, monkeypatch):
+    monkeypatch.setattr(launch.Runner, 'from_cfg', lambda cfg: cfg)
+
+    def init_cfg(**options):
+        backbone = {'type': 'sapiens2_mm.Sapiens2', **options.pop('backbone', {})}
+        model = dict(type='M', backbone=backbone)
+        model = dict(type='T', module=model) if wrapped else model
+        cfg = launch.build_runner(Config(dict(model=model, **options)))
+        return (cfg.model.module if wrapped else cfg.model).backbone.get('init_cfg')
+
+    named = dict(type='Pretrained', checkpoint='a.pth')
+    own = dict(type='Pretrained', checkpoint='b.pth')
+    assert init_cfg(load_from='a.pth') == named
+    assert init_cfg(load_from='a.pth', backbone=dict(init_cfg=own)) == own
+    assert init_cfg(load_from='a.pth', backbone=dict(type='acme.Adapted')) is None
+    assert init_cfg() is None
+    assert init_cfg(load_from='a.pth', resume=True) is None
+    hook = dict(type='sapiens2_mm.LoadCheckpointHook', may_miss=['*.adapter.*'])
+    assert init_cfg(load_from='a.pth', default_hooks=dict(load=hook)) is None
+    assert init_cfg(load_from='a.pth', default_hooks=dict(load=None)) is None

@@ -10,9 +10,10 @@ from mmengine.runner import Runner
 from torch import nn
 
 from sapiens2_mm.checkpoint.errors import CheckpointError
-from sapiens2_mm.checkpoint.loading import log_summary
+from sapiens2_mm.checkpoint.loading import fill_parameters, log_summary
 from sapiens2_mm.checkpoint.matching import match
 from sapiens2_mm.checkpoint.rules import (
+    MAY_MISS,
     check_inference,
     check_resume,
     check_training,
@@ -54,21 +55,24 @@ class LoadCheckpointHook(Hook):
             return  # sharded weights have other shapes; their strategy checks them
         source = getattr(checkpoint, 'source', 'the checkpoint')
         if runner._resume:
-            _check_training_state(runner, checkpoint, source)
+            _check_training_state(checkpoint, source)
         found = match(checkpoint['state_dict'], model, source)
         if runner._resume:
             check_resume(found, source)
+            _check_parameter_groups(runner, checkpoint, source)
         elif isinstance(runner.optim_wrapper, OptimWrapper | OptimWrapperDict):
             warning = check_training(found, source, self.may_miss)
             if warning:
                 runner.logger.log(logging.WARNING, warning)
-            own = model.state_dict()
-            for key in [*found.missing, *found.mismatched]:
-                if key.startswith(_HEADS):  # or mmengine would warn once more
-                    found.state[key] = own[key]
         else:
             check_inference(found, source)
         log_summary(found, source)
+        own = model.state_dict()
+        for key in [*found.missing, *found.mismatched]:
+            if key.startswith(_HEADS) or key.endswith(MAY_MISS):
+                found.state[key] = own[key]  # or mmengine would warn once more
+        if not runner._resume:  # a file that is resumed from may be deleted soon
+            fill_parameters(model, found.state)
         checkpoint['state_dict'] = found.state
 
 
@@ -78,20 +82,23 @@ def _unwrapped(model: nn.Module) -> nn.Module:
     return model
 
 
-def _check_training_state(runner: Runner, checkpoint: dict, source: str) -> None:
+def _check_training_state(checkpoint: dict, source: str) -> None:
     if 'optimizer' not in checkpoint or 'iter' not in checkpoint['meta']:
         raise CheckpointError(
             f'cannot resume from {source}: it holds weights only, no optimizer state; '
             'start a new run from it by load_from instead'
         )
+
+
+def _check_parameter_groups(runner: Runner, checkpoint: dict, source: str) -> None:
     theirs = _group_sizes(checkpoint['optimizer'])
     ours = _group_sizes(runner.optim_wrapper.state_dict())
     if theirs != ours:
         raise CheckpointError(
             f'cannot resume from {source}: its optimizer has {len(theirs)} parameter '
             f'groups with {sum(theirs)} parameters, this run {len(ours)} with '
-            f'{sum(ours)}; the model or the optimizer settings have changed. Start a '
-            'new run from its weights by load_from instead'
+            f'{sum(ours)}; the optimizer settings have changed. Start a new run from '
+            'its weights by load_from instead'
         )
 
 

@@ -82,6 +82,13 @@ def test_summary_is_one_line(save, tmp_path, lines):
     found = [text for _, text in lines if 'keys matched' in text]
     assert len(found) == 1
     assert f'{count} keys matched, 0 missing, 0 unexpected' in found[0]
+    bare = save(FORMS['bare.safetensors'](weights(ToyModel())), 'bare.safetensors')
+    lines.clear()
+    runner = toy_runner(tmp_path, iterations=1, load_from=bare)
+    runner.logger.setLevel('INFO')
+    runner.train()
+    (found,) = [text for _, text in lines if 'keys matched' in text]
+    assert f'{count - 2} keys matched, 2 missing, 0 unexpected' in found
 
 
 def test_testing_is_strict(save, tmp_path):
@@ -179,3 +186,23 @@ def test_added_weights_of_the_backbone_must_be_named(save, tmp_path, lines):
     )
     toy_runner(tmp_path, adapted(), 1, load_from=path, extra_hooks=hooks).train()
     assert [text for _, text in lines if 'start untrained' in text]
+
+
+def test_load_from_copies_nothing_and_keeps_the_parameters(save, tmp_path):
+    saved = weights(ToyModel())
+    runner = toy_runner(tmp_path, load_from=save(saved))
+    before = {n: (p, p.data_ptr()) for n, p in runner.model.named_parameters()}
+    runner.call_hook('before_run')
+    runner.optim_wrapper = runner.build_optim_wrapper(runner.optim_wrapper)
+    runner.load_or_resume()
+    for name, value in runner.model.named_parameters():
+        parameter, address = before[name]
+        assert value is parameter and value.data_ptr() != address
+        assert torch.equal(value, saved[name])
+
+
+def test_file_without_rotary_periods_gives_no_second_warning(save, tmp_path, capfd):
+    saved = weights(ToyModel())
+    del saved['backbone.rope_embed.periods']
+    toy_runner(tmp_path, load_from=save(saved)).test()
+    assert 'do not match exactly' not in ''.join(capfd.readouterr())

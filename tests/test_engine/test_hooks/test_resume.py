@@ -100,6 +100,18 @@ def test_resume_after_a_new_head_points_to_load_from(tmp_path):
         runner.train()
 
 
+def test_resume_of_another_size_names_keys_and_shapes(tmp_path):
+    toy_runner(tmp_path / 'a', iterations=1).train()
+    wide = dict(embed_dims=64, num_layers=3, num_heads=2, feedforward_channels=64)
+    runner = toy_runner(tmp_path / 'a', ToyModel(arch=wide), resume=True)
+    message = (
+        r'cannot resume from .*cls_token: checkpoint \(1, 1, 32\), model \(1, 1, 64\)'
+        r'.*missing in the checkpoint: backbone\.blocks\.2\.'
+    )
+    with pytest.raises(CheckpointError, match=message):
+        runner.train()
+
+
 def test_resume_with_other_parameter_groups_points_to_load_from(tmp_path):
     toy_runner(tmp_path / 'a', iterations=1).train()
     runner = toy_runner(tmp_path / 'a', ToyModel(frozen_stages=1), resume=True)
