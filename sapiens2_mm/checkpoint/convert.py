@@ -35,6 +35,14 @@ _BACKBONE_PARTS = (
     'blocks.',
     'ln1.',
 )
+_NEEDED = (
+    'storage_tokens',
+    'patch_embed.projection.weight',
+    'ln1.weight',
+    'blocks.0.attn.q_norm.weight',
+    'blocks.0.ffn.w3.weight',
+)
+_FILES = ('.safetensors', '.pth', '.pt', '.bin', '.ckpt', '.json')
 _TRANSFORMERS_CLASSES = {
     'pretrain': 'Sapiens2Model',
     'pose': 'Sapiens2ForPoseEstimation',
@@ -124,10 +132,14 @@ def convert_checkpoint(
     if to not in LAYOUTS:
         raise CheckpointError(f'unknown layout {to!r}; use one of {list(LAYOUTS)}')
     destination = Path(destination)
-    as_folder = to == 'transformers' and destination.suffix != '.safetensors'
+    as_folder = to == 'transformers' and destination.suffix not in _FILES
     if destination.suffix != '.safetensors' and not as_folder:
         raise CheckpointError(f'{destination} must end with .safetensors')
+    if destination.exists() and destination.is_dir() != as_folder:
+        kind = 'file' if as_folder else 'folder'
+        raise CheckpointError(f'{destination} is a {kind} already; name another one')
     weights = to_official(read_checkpoint(source)['state_dict'], str(source), task)
+    _check_complete(weights, str(source))
     entries = {
         'format': 'pt',
         'layout': to,
@@ -151,7 +163,7 @@ def convert_checkpoint(
         }
     path = destination / 'model.safetensors' if as_folder else destination
     with replacing(path) as temporary:
-        save_file(state, temporary, metadata=entries)
+        save_file(_apart(state), temporary, metadata=entries)
     if as_folder:
         dtypes = {str(v.dtype).removeprefix('torch.') for v in state.values()}
         config = _transformers_config(weights, dtypes)
@@ -197,6 +209,11 @@ def to_official(
             f'{source} has a head of no official task: {listed(heads)}; name the task '
             'pretrain to take its backbone alone'
         )
+    if task not in (None, 'pretrain', found):
+        raise CheckpointError(
+            f'{source} holds a {found or "pretrain"} model, not a {task} one; leave '
+            'the task out'
+        )
     if found in (None, 'pretrain'):
         heads, found = {}, 'pretrain'
     start = '' if found == 'pretrain' else 'backbone.'
@@ -211,6 +228,36 @@ def to_official(
             logger='current',
         )
     return OfficialWeights({**backbone, **heads}, found)
+
+
+def _check_complete(weights: OfficialWeights, source: str) -> None:
+    state, start = weights.state, weights.prefix
+    blocks: dict[int, set[str]] = {}
+    for key in state:
+        if key.startswith(start + 'blocks.'):
+            number, _, name = key[len(start) + len('blocks.') :].partition('.')
+            blocks.setdefault(int(number), set()).add(name)
+    needed = [start + name for name in _NEEDED]
+    needed += [
+        f'{start}blocks.{number}.{name}'
+        for number in range(max(blocks, default=0) + 1)
+        for name in sorted(set().union(*blocks.values()))
+    ]
+    if weights.task != 'pretrain':
+        needed.append(f'decode_head.conv_{weights.task}.weight')
+    lost = [key for key in needed if key not in state]
+    if lost:
+        raise CheckpointError(f'{source} is incomplete: it lacks {listed(lost)}')
+
+
+def _apart(state: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The same weights without gaps and shared memory, which safetensors refuses."""
+    out, seen = {}, set()
+    for key, value in state.items():
+        value = value.contiguous()
+        out[key] = value.clone() if value.data_ptr() in seen else value
+        seen.add(value.data_ptr())
+    return out
 
 
 def _under(

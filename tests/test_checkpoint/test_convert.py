@@ -175,3 +175,41 @@ def test_other_channel_numbers_need_the_task(build, save, tmp_path):
     convert_checkpoint(tmp_path / 'a.safetensors', out, 'ours', task='pose')
     result = load_file(tmp_path / 'b.safetensors')
     assert all(torch.equal(result[key], state[key]) for key in state)
+
+
+def test_awkward_tensors_and_destinations(build, save, tmp_path):
+    state = build('normal').state_dict()
+    patch = 'backbone.patch_embed.projection.weight'
+    state[patch] = state[patch].contiguous(memory_format=torch.channels_last)
+    block = 'backbone.blocks.0.'  # one tensor, two names
+    state[block + 'ln2.weight'] = state[block + 'ln1.weight']
+    source, out = save(state, 'a.pth'), tmp_path / 'out.safetensors'
+    for path in (source, out):  # at last, in place of its own source
+        convert_checkpoint(path, out, 'ours')
+        result = load_file(out)
+        assert all(torch.equal(result[key], state[key]) for key in state)
+    (tmp_path / 'file').touch()
+    (tmp_path / 'folder.safetensors').mkdir()
+    for name, to, message in (
+        ('file', 'transformers', 'is a file already'),
+        ('folder.safetensors', 'ours', 'is a folder already'),
+        ('hf.pth', 'transformers', 'must end with .safetensors'),
+    ):
+        with pytest.raises(CheckpointError, match=message):
+            convert_checkpoint(source, tmp_path / name, to)
+
+
+def test_incomplete_file_and_wrong_task_are_refused(build, save, tmp_path):
+    state, out = build('normal').state_dict(), tmp_path / 'out.safetensors'
+    for key in (
+        'backbone.blocks.0.attn.q_norm.weight',
+        'backbone.blocks.1.attn.wq.weight',
+        'backbone.ln1.weight',
+        'decode_head.conv_normal.weight',
+    ):
+        lacking = {k: v for k, v in state.items() if k != key}
+        with pytest.raises(CheckpointError, match=f'incomplete: it lacks {key}'):
+            convert_checkpoint(save(lacking), out, 'transformers')
+    with pytest.raises(CheckpointError, match='holds a normal model, not a pose one'):
+        convert_checkpoint(save(state), out, 'ours', task='pose')
+    assert not out.exists()
