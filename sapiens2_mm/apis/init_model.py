@@ -54,6 +54,11 @@ def init_model(
     if isinstance(config, str) and _is_name(config):
         model_info = find_model(config)
         config, checkpoint = model_info.config, checkpoint or model_info.weights
+    if not isinstance(dtype, torch.dtype | None):
+        raise TypeError(
+            f'init_model: dtype must be a torch.dtype such as torch.bfloat16, got '
+            f'{dtype!r}'
+        )
     cfg = _load_config(config, cfg_options)
     init_default_scope(cfg.get('default_scope', 'mmengine'))
     model_cfg = copy.deepcopy(cfg.model)

@@ -1,6 +1,7 @@
 """Short names of the published models, read from the metafiles."""
 
 from dataclasses import dataclass
+from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
@@ -70,8 +71,10 @@ def find_model(name: str) -> ModelInfo:
     """
     models = _models(config_dir())
     if name not in models:
+        close = get_close_matches(name.lower(), models, n=3)
+        hint = f'; did you mean one of {close}?' if close else ''
         raise ValueError(
-            f'{name!r} is neither a config file nor the name of a model; published '
-            f'models are {list_models()}'
+            f'{name!r} is neither a config file nor the name of a model{hint}; '
+            f'published models are {list_models()}'
         )
     return models[name]

@@ -113,6 +113,11 @@ def test_wrong_arguments(tmp_path):
         init_model(str(tmp_path / 'no.py'))
     with pytest.raises(ValueError, match="'sapiens2-9b_pose' is neither a config file"):
         init_model('sapiens2-9b_pose')
+    for name in ('sapiens2-1b-pose', 'Sapiens2_1B_pose'):
+        with pytest.raises(ValueError, match=r"did you mean .*'sapiens2-1b_pose'.*\?"):
+            init_model(name)
+    with pytest.raises(TypeError, match=r"dtype must be a torch\.dtype.*got 'bf16'"):
+        init_model(model_cfg('normal'), 'a.pth', dtype='bf16')
 
 
 @pytest.fixture
