@@ -8,6 +8,7 @@ from sapiens2_mm.registry import MODELS
 from sapiens2_mm.structures import DenseDataSample
 
 from .dense_head import (
+    DENSE_INIT,
     DenseHead,
     apply_losses,
     crop_padding,
@@ -15,6 +16,13 @@ from .dense_head import (
     resize_map,
     stack_targets,
 )
+
+# The loss has no gradient where the prediction is not positive: half of the pixels, if
+# it starts around 0, and these pull the others after them. So it starts at one half.
+DEPTH_INIT = [
+    *DENSE_INIT,
+    dict(type='Normal', std=0.01, bias=0.5, override=dict(name='conv_depth')),
+]
 
 
 @MODELS.register_module()
@@ -24,6 +32,7 @@ class DepthHead(DenseHead):
     For data that has depth but no camera; with a camera, ``PointmapHead`` gives
     metres. The output has no activation. The decoder is that of the other dense
     heads; the depth models of the first Sapiens have another one and do not load.
+    Untrained, it predicts about 0.5 everywhere.
 
     Args:
         kwargs: see ``DenseHead``.
@@ -32,7 +41,7 @@ class DepthHead(DenseHead):
     """
 
     def __init__(self, **kwargs) -> None:
-        super().__init__(**kwargs)
+        super().__init__(**{'init_cfg': DEPTH_INIT, **kwargs})
         self.conv_depth = nn.Conv2d(self.decoded_channels, 1, 1)
 
     def forward(self, feats: Sequence[Tensor]) -> Tensor:
