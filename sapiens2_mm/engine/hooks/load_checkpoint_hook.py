@@ -69,7 +69,8 @@ class LoadCheckpointHook(Hook):
         log_summary(found, source)
         own = model.state_dict()
         for key in [*found.missing, *found.mismatched]:
-            if key.startswith(_HEADS) or key.endswith(MAY_MISS):
+            computed = key.startswith(found.backbone) and key.endswith(MAY_MISS)
+            if key.startswith(_HEADS) or computed:
                 found.state[key] = own[key]  # or mmengine would warn once more
         if not runner._resume:  # a file that is resumed from may be deleted soon
             fill_parameters(model, found.state)
