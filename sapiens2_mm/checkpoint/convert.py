@@ -248,6 +248,29 @@ def _check_complete(weights: OfficialWeights, source: str) -> None:
     lost = [key for key in needed if key not in state]
     if lost:
         raise CheckpointError(f'{source} is incomplete: it lacks {listed(lost)}')
+    if weights.task != 'pretrain':
+        _check_head(weights, source)
+
+
+def _check_head(weights: OfficialWeights, source: str) -> None:
+    # Layers carry no count; a lost one shows where the channels do not fit.
+    state, channels = weights.state, weights.sizes()['embed_dims']
+    layers = [('deconv_layers', w.shape[:2]) for w in _layers(state, 'deconv_layers')]
+    for name, factor in (('upsample_blocks', 4), ('conv_layers', 1)):
+        layers += [
+            (name, (w.shape[1], w.shape[0] // factor))
+            for w in _layers(state, name)
+            if w.ndim == 4  # the weights of norms are vectors
+        ]
+    last = f'conv_{weights.task}'
+    layers.append((last, state[f'decode_head.{last}.weight'].shape[1::-1]))
+    for name, (taken, given) in layers:
+        if taken != channels:
+            raise CheckpointError(
+                f'{source} is incomplete: a layer of the head is missing at '
+                f'decode_head.{name}, which takes {taken} channels and gets {channels}'
+            )
+        channels = given
 
 
 def _apart(state: dict[str, Tensor]) -> dict[str, Tensor]:

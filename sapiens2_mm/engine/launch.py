@@ -59,12 +59,22 @@ def build_runner(cfg: Config) -> Runner:
     hooks = cfg.get('default_hooks') or {}
     strict_loading = dict(type='sapiens2_mm.LoadCheckpointHook')
     cfg.default_hooks = {'load': strict_loading, **hooks}
+    _load_model_init(cfg)
     _fill_backbone_by_load_from(cfg)
     if cfg.get('launcher') == 'pytorch' and not torch.cuda.is_available():
         _distribute_on_cpu(cfg)
     if 'runner_type' in cfg:
         return RUNNERS.build(cfg)
     return Runner.from_cfg(cfg)
+
+
+def _load_model_init(cfg: Config) -> None:
+    # mmengine's own loading of a whole model says nothing if no key matches.
+    init = cfg.get('model', {}).get('init_cfg')
+    whole = isinstance(init, dict) and set(init) == {'type', 'checkpoint'}
+    starts_anew = not cfg.get('load_from') and not cfg.get('resume')
+    if whole and init['type'] == 'Pretrained' and starts_anew:
+        cfg.load_from = cfg.model.pop('init_cfg')['checkpoint']
 
 
 def _fill_backbone_by_load_from(cfg: Config) -> None:

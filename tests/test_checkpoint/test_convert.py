@@ -210,6 +210,17 @@ def test_incomplete_file_and_wrong_task_are_refused(build, save, tmp_path):
         lacking = {k: v for k, v in state.items() if k != key}
         with pytest.raises(CheckpointError, match=f'incomplete: it lacks {key}'):
             convert_checkpoint(save(lacking), out, 'transformers')
+    for task, layer in (
+        ('pose', 'deconv_layers.0.'),
+        ('seg', 'deconv_layers.0.'),
+        ('normal', 'upsample_blocks.0.'),
+    ):
+        whole = build(task).state_dict()
+        start = ('head.' if task == 'pose' else 'decode_head.') + layer
+        lacking = {k: v for k, v in whole.items() if not k.startswith(start)}
+        assert len(lacking) < len(whole)
+        with pytest.raises(CheckpointError, match='a layer of the head is missing at'):
+            convert_checkpoint(save(lacking), out, 'official')
     with pytest.raises(CheckpointError, match='holds a normal model, not a pose one'):
         convert_checkpoint(save(state), out, 'ours', task='pose')
     assert not out.exists()

@@ -125,3 +125,22 @@ def test_load_from_spares_the_backbone_its_random_weights(wrapped, monkeypatch):
     hook = dict(type='sapiens2_mm.LoadCheckpointHook', may_miss=['*.adapter.*'])
     assert init_cfg(load_from='a.pth', default_hooks=dict(load=hook)) is None
     assert init_cfg(load_from='a.pth', default_hooks=dict(load=None)) is None
+
+
+def test_a_file_for_the_whole_model_is_loaded_strictly(monkeypatch):
+    monkeypatch.setattr(launch.Runner, 'from_cfg', lambda cfg: cfg)
+
+    def start(init_cfg, **options):
+        model = dict(type='M', init_cfg=init_cfg)
+        cfg = launch.build_runner(Config(dict(model=model, **options)))
+        return cfg.get('load_from'), cfg.model.get('init_cfg')
+
+    whole = dict(type='Pretrained', checkpoint='a.pth')
+    assert start(whole) == ('a.pth', None)
+    assert start(whole, load_from='b.pth') == ('b.pth', whole)
+    assert start(whole, resume=True) == (None, whole)
+    part = dict(whole, prefix='student.')
+    assert start(part) == (None, part)
+    assert start([whole]) == (None, [whole])
+    random = dict(type='Normal', layer='Linear')
+    assert start(random) == (None, random)
