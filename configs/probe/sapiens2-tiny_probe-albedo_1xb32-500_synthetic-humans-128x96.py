@@ -21,7 +21,8 @@ model = dict(
         frozen_stages=4,
         with_cp=False,
     ),
-    neck=dict(type='sapiens2_mm.ProbeNeck', in_channels=96),
+    # A quarter of the picture's size, as with patches of 16 pixels.
+    neck=dict(type='sapiens2_mm.ProbeNeck', in_channels=96, scale_factor=2),
     decode_head=dict(
         _delete_=True,
         type='sapiens2_mm.ProbeAlbedoHead',

@@ -20,14 +20,15 @@ model = dict(
         rope_dtype='fp32',
         frozen_stages=4,
     ),
-    neck=dict(type='sapiens2_mm.ProbeNeck', in_channels=96),
+    # A quarter of the picture's size, as with patches of 16 pixels.
+    neck=dict(type='sapiens2_mm.ProbeNeck', in_channels=96, scale_factor=2),
     head=dict(
         in_channels=256,
         deconv_out_channels=(),
         deconv_kernel_sizes=(),
         conv_out_channels=(),
         conv_kernel_sizes=(),
-        decoder=dict(input_size=(96, 128), heatmap_size=(48, 64), sigma=2),
+        decoder=dict(input_size=(96, 128), heatmap_size=(24, 32), sigma=1.5),
     ),
     test_cfg=dict(flip_test=False),
 )
