@@ -60,9 +60,16 @@ class PrototypeHead(BaseModule):
         trunc_normal_(self.prototypes.weight, std=self.prototype_std)
         super().init_weights()
 
-    def forward(self, x: Tensor) -> Tensor:
-        """(B, C) class tokens to (B, K) float32 logits."""
+    def forward(self, x: Tensor, frozen_prototypes: bool = False) -> Tensor:
+        """(B, C) class tokens to (B, K) float32 logits.
+
+        The gradient of frozen prototypes is 0, not missing, which a distributed run
+        would take for an unused parameter.
+        """
         x = self.mlp(x)
+        weight = self.prototypes.weight
+        if frozen_prototypes:
+            weight = weight.detach() + 0 * weight
         with torch.autocast(x.device.type, enabled=False):
             x = F.normalize(x.float(), dim=-1)
-            return F.linear(x, self.prototypes.weight.float())
+            return F.linear(x, weight.float())

@@ -41,6 +41,9 @@ class Sapiens2Pretrain(BaseSelfSupervisor):
         centring: config of ``EMACentring`` or ``SinkhornCentring``; needed with
             ``head``, ``num_prototypes`` is filled in.
         teacher_momentum: see ``EMATeacher``.
+        frozen_prototype_iters: number of optimizer steps, from the start, in which the
+            prototypes get no gradient (weight decay still acts). Targets cannot turn
+            uniform by prototypes that shrink before the class tokens mean anything.
         num_global_views: G.
         num_local_views: number of views after the first G.
         data_preprocessor: of mmpretrain.
@@ -63,6 +66,7 @@ class Sapiens2Pretrain(BaseSelfSupervisor):
         koleo_loss: dict | None = None,
         centring: dict | None = None,
         teacher_momentum: float = 0.992,
+        frozen_prototype_iters: int = 0,
         num_global_views: int = 2,
         num_local_views: int = 4,
         data_preprocessor: dict | None = None,
@@ -91,6 +95,7 @@ class Sapiens2Pretrain(BaseSelfSupervisor):
                 f'Sapiens2Pretrain: out_indices {backbone.out_indices} of the backbone '
                 'must contain the last block; use -1'
             )
+        self.frozen_prototype_iters = frozen_prototype_iters
         self.num_global_views = num_global_views
         self.num_local_views = num_local_views
         self.mask_generator = TASK_UTILS.build(mask_generator)
@@ -221,10 +226,12 @@ class Sapiens2Pretrain(BaseSelfSupervisor):
     def _contrast(
         self, globals_: Tensor, cls_token: Tensor, batch_size: int
     ) -> dict[str, Tensor]:
-        temperature = self.contrast_loss.teacher_temperature_at(int(self.iteration))
+        iteration = int(self.iteration)
+        temperature = self.contrast_loss.teacher_temperature_at(iteration)
         views = (-1, batch_size)  # of the first dimension, to (V, B)
         targets = self.centring(self.teacher(globals_).unflatten(0, views), temperature)
-        logits = self.head(cls_token).unflatten(0, views)
+        frozen = iteration < self.frozen_prototype_iters
+        logits = self.head(cls_token, frozen).unflatten(0, views)
         losses = dict(loss_contrast=self.contrast_loss(logits, targets))
         cls_token = cls_token.unflatten(0, views)[: self.num_global_views]
         if self.koleo_loss is not None:

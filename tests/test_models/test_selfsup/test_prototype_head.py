@@ -29,6 +29,14 @@ def test_logits_stay_float32_under_autocast():
     assert not torch.equal(logits, logits.bfloat16().float())
 
 
+def test_frozen_prototypes_get_a_gradient_of_zero():
+    head, x = tiny_head(), torch.randn(3, 8)
+    assert torch.equal(head(x, frozen_prototypes=True), head(x))
+    head(x, frozen_prototypes=True).square().sum().backward()
+    assert head.prototypes.weight.grad.abs().max() == 0
+    assert head.mlp[0].weight.grad.abs().max() > 0
+
+
 def test_initial_weights():
     sizes = dict(hidden_dims=128, bottleneck_dims=64, num_prototypes=512)
     head = PrototypeHead(64, **sizes)

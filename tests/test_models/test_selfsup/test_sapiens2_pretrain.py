@@ -231,6 +231,17 @@ def test_temperature_follows_the_iteration():
     assert seen == pytest.approx([0.065, 0.0675, 0.07, 0.07])
 
 
+def test_prototypes_are_frozen_for_the_first_steps():
+    model = build(config(frozen_prototype_iters=2))
+    moved = []
+    for _ in range(4):
+        model.zero_grad()
+        total(model.loss(views())).backward()
+        moved.append(bool(model.head.prototypes.weight.grad.abs().max() > 0))
+        model.after_step()
+    assert moved == [False, False, True, True]
+
+
 def test_masks_change_while_training_and_are_fixed_in_evaluation():
     model = build(mae_only())
     inputs = views()
