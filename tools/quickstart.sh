@@ -31,7 +31,7 @@ source tools/install.sh $NO_VENV
 
 # The tiny configs fit this many people; the keypoints of new ones need more of them.
 if [ "$TASK" = pose ]; then
-    NUM_TRAIN=192 DATA=data/synthetic_humans_256x192_192
+    NUM_TRAIN=128 DATA=data/synthetic_humans_256x192_128
 else
     NUM_TRAIN=32 DATA=data/synthetic_humans_256x192
 fi

@@ -1,5 +1,5 @@
 # A model small enough to learn a handful of synthetic people on two CPU cores. It is
-# for trying the tools, not for use: it sees 192 images and their mirror images.
+# for trying the tools, not for use: it sees 128 images and their mirror images.
 _base_ = [
     '../_base_/default_runtime.py',
     '../_base_/models/sapiens2_pose.py',
@@ -7,7 +7,7 @@ _base_ = [
     '../_base_/schedules/layer_decay_10k.py',
 ]
 default_scope = 'mmpose'
-data_root = 'data/synthetic_humans_256x192_192'
+data_root = 'data/synthetic_humans_256x192_128'
 model = dict(
     backbone=dict(
         arch=dict(
@@ -44,14 +44,14 @@ train_pipeline = [
 train_dataloader = dict(dataset=dict(data_root=data_root, pipeline=train_pipeline))
 val_dataloader = dict(dataset=dict(data_root=data_root))
 test_dataloader = val_dataloader
-train_cfg = dict(max_iters=1500, val_interval=1500)
+train_cfg = dict(max_iters=1000, val_interval=1000)
 optim_wrapper = dict(
     optimizer=dict(lr=4e-3, betas=(0.9, 0.98), weight_decay=0.05),
     paramwise_cfg=dict(layer_decay_rate=1.0),
 )
 param_scheduler = [
     dict(type='LinearLR', start_factor=1e-3, by_epoch=False, begin=0, end=50),
-    dict(type='PolyLR', power=1.0, eta_min=0.0, by_epoch=False, begin=50, end=1500),
+    dict(type='PolyLR', power=1.0, eta_min=0.0, by_epoch=False, begin=50, end=1000),
 ]
 default_hooks = dict(
     logger=dict(interval=20),
