@@ -49,8 +49,13 @@ def reference_model(weights, rope_dtype='bf16', **options):
     return model.eval()
 
 
+# The numbers come from a CPU with AVX-512. One that adds in another order flips some of
+# the roundings to bf16 in the rotation, by 2 ** -8 of a value each.
+ATOL = 1e-5 if torch.backends.cpu.get_cpu_capability() == 'AVX512' else 1e-2
+
+
 def assert_equal(actual, expected):
-    torch.testing.assert_close(actual, expected, rtol=0, atol=1e-5)
+    torch.testing.assert_close(actual, expected, rtol=0, atol=ATOL)
 
 
 @pytest.mark.parametrize('rope_dtype', ['bf16', 'fp32'])
