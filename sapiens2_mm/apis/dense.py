@@ -37,8 +37,8 @@ def inference_dense(
 
     Raises:
         TypeError: for anything but paths and arrays.
-        ValueError: for an image that cannot be read, masks that do not fit, and a
-            test pipeline with steps of training.
+        ValueError: for an image that cannot be read, masks that do not fit, a
+            ``batch_size`` under 1, and a test pipeline with steps of training.
     """
     if isinstance(images, str | Path | np.ndarray):
         images = [images]
@@ -47,6 +47,10 @@ def inference_dense(
         raise ValueError(
             f'inference_dense: got {len(images)} images and {len(masks)} masks; give '
             'one mask per image'
+        )
+    if batch_size < 1:
+        raise ValueError(
+            f'inference_dense: batch_size must be at least 1, got {batch_size}'
         )
     pipeline = _image_pipeline(model.cfg)
     samples: list[DenseDataSample] = []

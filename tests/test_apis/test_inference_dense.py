@@ -178,6 +178,9 @@ def test_paths_and_single_inputs(tmp_path):
     assert len(inference_dense(model, (p for p in [path, path, path]), None, 2)) == 3
     with pytest.raises(TypeError, match='expected paths or arrays, got Tensor'):
         inference_dense(model, torch.zeros(1, 3, 40, 30))
+    for size in (0, -1):
+        with pytest.raises(ValueError, match=f'batch_size must be .* 1, got {size}'):
+            inference_dense(model, path, batch_size=size)
 
 
 def test_masks():
