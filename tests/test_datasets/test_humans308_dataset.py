@@ -7,6 +7,8 @@ from mmengine.dataset import ConcatDataset
 
 pytest.importorskip('mmpose')
 
+from mmpose.datasets.datasets.base import BaseCocoStyleDataset
+
 from sapiens2_mm.datasets import Humans308Dataset
 from sapiens2_mm.registry import DATASETS
 
@@ -49,6 +51,19 @@ def test_synthetic_humans(data_dir):
         (data_dir / 'synthetic_humans/annotations/train.json').read_text()
     )
     assert sample['num_keypoints'] == content['annotations'][0]['num_keypoints']
+
+
+def test_samples_hold_what_mmpose_gives_them(data_dir):
+    dataset = build(data_dir / 'synthetic_humans/annotations/train.json', None)
+    ours = dataset.get_data_info(0)
+    theirs = BaseCocoStyleDataset.get_data_info(dataset, 0)
+    assert list(ours) == list(theirs)
+    for key, value in theirs.items():
+        assert np.array_equal(ours[key], value), key
+    for key in ('flip_pairs', 'flip_indices', 'dataset_keypoint_weights'):
+        ours[key][0] = 0  # a sample is free to change its list
+    again = dataset.get_data_info(0)
+    assert all(np.array_equal(again[key], theirs[key]) for key in theirs)
 
 
 def test_own_table(mini_coco, table5):
