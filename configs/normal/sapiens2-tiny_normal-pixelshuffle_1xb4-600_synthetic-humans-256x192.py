@@ -4,7 +4,7 @@ _base_ = [
     '../_base_/default_runtime.py',
     '../_base_/models/sapiens2_normal.py',
     '../_base_/datasets/synthetic_humans_normal_1024x768.py',
-    '../_base_/schedules/layer_decay_10k.py',
+    '../_base_/schedules/tiny_600.py',
 ]
 default_scope = 'sapiens2_mm'
 data_root = 'data/synthetic_humans_256x192'
@@ -51,15 +51,6 @@ val_dataloader = dict(
     num_workers=1, dataset=dict(data_root=data_root, pipeline=test_pipeline)
 )
 test_dataloader = val_dataloader
-train_cfg = dict(max_iters=600, val_interval=300)
-optim_wrapper = dict(
-    optimizer=dict(lr=1e-3),
-    paramwise_cfg=dict(layer_decay_rate=1.0),
-)
-param_scheduler = [
-    dict(type='LinearLR', start_factor=1e-3, by_epoch=False, begin=0, end=50),
-    dict(type='PolyLR', power=1.0, eta_min=0.0, by_epoch=False, begin=50, end=600),
-]
 default_hooks = dict(
     logger=dict(interval=20),
     checkpoint=dict(interval=300, save_best='normal/normal_mae', rule='less'),
