@@ -1,9 +1,34 @@
 """Mean squared error of keypoint heatmaps, plain and with hard keypoint mining."""
 
+from typing import Any
+
+import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
+from torch.autograd.function import once_differentiable
 
 from sapiens2_mm.registry import MODELS
+
+
+class _ErrorPerMap(torch.autograd.Function):
+    """(B, K) mean squared error of each heatmap; keeps the difference, nothing else.
+
+    A 1K batch of 8 holds 480 MB of heatmaps, so each buffer of that size counts.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, pred: Tensor, target: Tensor) -> Tensor:
+        difference = pred - target
+        ctx.save_for_backward(difference)
+        per_map = difference.flatten(2)
+        norm = torch.linalg.vector_norm(per_map, dim=2)
+        return norm.square() / per_map.shape[2]
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad_error: Tensor) -> tuple[Tensor, None]:
+        (difference,) = ctx.saved_tensors
+        scale = grad_error * (2 / difference.shape[2:].numel())
+        return difference * scale[..., None, None], None
 
 
 def keypoint_mse(pred: Tensor, target: Tensor, weights: Tensor | None = None) -> Tensor:
@@ -13,7 +38,7 @@ def keypoint_mse(pred: Tensor, target: Tensor, weights: Tensor | None = None) ->
 
     Args:
         pred: (B, K, H, W) heatmaps; computed in float32 whatever the dtype.
-        target: (B, K, H, W) float32.
+        target: (B, K, H, W) float32; gets no gradient.
         weights: (B, K), or None for 1 everywhere.
 
     Returns:
@@ -32,7 +57,7 @@ def keypoint_ohkm_mse(
 
     Args:
         pred: (B, K, H, W) heatmaps; computed in float32 whatever the dtype.
-        target: (B, K, H, W) float32.
+        target: (B, K, H, W) float32; gets no gradient.
         weights: (B, K), or None for 1 everywhere.
         topk: number of keypoints kept per sample, at most K.
 
@@ -62,7 +87,7 @@ def _error_per_keypoint(pred: Tensor, target: Tensor, weights: Tensor | None) ->
             f'weights must be (B, K) = {tuple(pred.shape[:2])}, '
             f'got {tuple(weights.shape)}'
         )
-    error = F.mse_loss(pred.float(), target.float(), reduction='none').mean((2, 3))
+    error = _ErrorPerMap.apply(pred.float(), target.detach().float())
     return error if weights is None else error * weights
 
 

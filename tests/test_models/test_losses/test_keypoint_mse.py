@@ -80,3 +80,17 @@ def test_errors():
         keypoint_ohkm_mse(maps, maps, topk=4)
     with pytest.raises(ValueError, match='topk must be at least 1, got 0'):
         KeypointOHKMMSELoss(topk=0)
+
+
+def test_one_buffer_of_the_heatmaps_size_is_kept_for_the_gradient():
+    kept = []
+    pred, target = torch.randn(2, 3, 4, 5), torch.randn(2, 3, 4, 5)
+    weights = torch.rand(2, 3)
+    with torch.autograd.graph.saved_tensors_hooks(
+        lambda tensor: kept.append(tensor.numel()) or tensor, lambda tensor: tensor
+    ):
+        loss = keypoint_mse(pred.requires_grad_(), target, weights)
+    assert sum(size == pred.numel() for size in kept) == 1
+    loss.backward()
+    expected = 2 * (pred.detach() - target) * weights[..., None, None] / pred.numel()
+    torch.testing.assert_close(pred.grad, expected)
