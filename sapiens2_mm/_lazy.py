@@ -16,8 +16,6 @@ from typing import Any
 
 from mmengine.registry import Registry
 
-from . import compat
-
 # What a user installs to get a host: host package -> extra of sapiens2_mm.
 _EXTRAS = {
     'mmpose': 'pose',
@@ -33,7 +31,6 @@ def load_host_class(name: str, module: str, host: str) -> type:
     Raises:
         ImportError: if ``host`` is not installed; names the extra to install.
     """
-    compat.install()  # before the host: the registry may not be imported yet
     try:
         importlib.import_module(host)
     except ModuleNotFoundError as err:

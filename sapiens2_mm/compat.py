@@ -1,8 +1,8 @@
 """Shims that let the OpenMMLab hosts import and run on a current Python stack.
 
-``install()`` is called when ``sapiens2_mm.registry`` is imported. It only places a
-finder on ``sys.meta_path``; each shim runs right before the host that needs it is
-imported, checks whether it is needed at all, and says once in the log what it did.
+``install()`` is called when ``sapiens2_mm`` is imported. It only places a finder on
+``sys.meta_path``; each shim runs right before the host that needs it is imported,
+checks whether it is needed at all, and says once in the log what it did.
 
 * mmcv without compiled operators (mmcv-lite): ``mmcv._ext`` becomes a stand-in whose
   operators raise when called, ``nms`` excepted, which torchvision computes.
@@ -139,9 +139,6 @@ class _BeforeHost(MetaPathFinder):
 
 def install() -> None:
     """Prepare for the import of mmcv, mmpretrain and mmpose. Safe to call again."""
-    from mmengine.config.utils import MODULE2PACKAGE
-
-    MODULE2PACKAGE.setdefault('sapiens2_mm', 'sapiens2_mm')
     if any(isinstance(finder, _BeforeHost) for finder in sys.meta_path):
         return
     finder = _BeforeHost()

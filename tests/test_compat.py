@@ -64,6 +64,21 @@ def test_all_hosts_import_together_with_transformers():
     assert 'imported' in out
 
 
+def test_hosts_import_after_the_bare_package():
+    pytest.importorskip('mmpose')
+    pytest.importorskip('mmseg')
+    out = run_python(
+        """
+        import sapiens2_mm
+        import mmpose.apis, mmpose.visualization, mmseg.models
+        import sapiens2_mm.registry
+        print('imported')
+        """
+    )
+    assert 'imported' in out
+    assert out.count('has no compiled operators') <= 1
+
+
 def test_multimodal_models_of_mmpretrain_say_why_they_are_missing():
     transformers = pytest.importorskip('transformers')
     pytest.importorskip('mmpretrain')
