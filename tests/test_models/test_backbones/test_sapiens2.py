@@ -120,9 +120,10 @@ def test_reference_numbers_4k(data_dir):
     numbers = load_file(data_dir / 'backbone_4k.safetensors')
     tokens, grid = model.tokenizer(*model.patch_embed(numbers['input']))
     assert grid == (8, 6)
-    # Values reach 118, where float32 steps are 8e-6.
-    torch.testing.assert_close(tokens, numbers['tokenizer_out'], rtol=1e-6, atol=ATOL)
-    assert_equal(model(numbers['input'])[0], numbers['featmap'])
+    # Values reach 118, where float32 steps are 8e-6 and kernels differ by some.
+    atol = max(ATOL, 1e-4)
+    assert_equal(tokens, numbers['tokenizer_out'], atol)
+    assert_equal(model(numbers['input'])[0], numbers['featmap'], atol)
 
 
 @torch.no_grad()
