@@ -90,6 +90,8 @@ class Sapiens2PoseHead(BaseHead):
         self.loss_module = MODELS.build(
             loss or dict(type='sapiens2_mm.KeypointMSELoss', loss_weight=10.0)
         )
+        if hasattr(self.loss_module, 'check_keypoint_count'):
+            self.loss_module.check_keypoint_count(out_channels)
         self.decoder = KEYPOINT_CODECS.build(decoder) if decoder else None
         self.is_udp = (
             isinstance(self.decoder, UDPHeatmap)

@@ -391,6 +391,9 @@ def test_errors(persons, feats):
         MODELS.build(head_cfg(target='heatmaps')).loss(feats, samples)
     with pytest.raises(ValueError, match=r'5 keypoints, .* out_channels 6'):
         MODELS.build(head_cfg(out_channels=6)).loss(feats, samples)
+    with pytest.raises(ValueError, match='has 2 entries for 5 keypoints; set model'):
+        loss = dict(type='sapiens2_mm.KeypointMSELoss', keypoint_weights=[1.0, 2.0])
+        MODELS.build(head_cfg(loss=loss))
     small = (feats[0][..., :2],)
     with pytest.raises(ValueError, match=r'\(3, 5, 16, 8\).*\(3, 5, 16, 12\)'):
         MODELS.build(head_cfg()).loss(small, samples)
