@@ -45,6 +45,11 @@ class Sapiens2PoseHead(BaseHead):
             ``pack_transformed=True``, without ``GenerateTarget``); keypoints outside
             the input get weight 0. ``'heatmaps'``: taken from
             ``gt_fields.heatmaps``, made in the pipeline by ``GenerateTarget``.
+        absent_weight: weight of keypoints that are invisible or outside the input,
+            whose target is an empty heatmap. Above 0 the model learns to be silent
+            where a keypoint is not in the picture; only for data in which each
+            visible keypoint is labelled. 0 as in the official code: such keypoints
+            train nothing.
         metainfo: keypoint table in the form of ``Humans308Dataset``'s. If given, it
             is compared with ``out_channels`` here, and mirrors the flip test of
             samples that carry no ``flip_indices``.
@@ -52,9 +57,9 @@ class Sapiens2PoseHead(BaseHead):
             convolutions and transposed convolutions.
 
     Raises:
-        ValueError: for an unknown ``target``, a codec that cannot make targets from
-            keypoints, or a table of another number of keypoints than
-            ``out_channels``.
+        ValueError: for an unknown ``target``, a negative ``absent_weight``, a codec
+            that cannot make targets from keypoints, or a table or a loss for another
+            number of keypoints than ``out_channels``.
 
     Source: official heads/pose and configs/pose, first release.
     """
@@ -70,6 +75,7 @@ class Sapiens2PoseHead(BaseHead):
         loss: dict | None = None,
         decoder: dict | None = None,
         target: str = 'keypoints',
+        absent_weight: float = 0.0,
         metainfo: dict | None = None,
         init_cfg: dict | list[dict] | None = None,
     ) -> None:
@@ -109,6 +115,11 @@ class Sapiens2PoseHead(BaseHead):
                 'add GenerateTarget to the training pipeline'
             )
         self.target = target
+        if not absent_weight >= 0:
+            raise ValueError(
+                f'{self._name}: absent_weight must be at least 0, got {absent_weight}'
+            )
+        self.absent_weight = absent_weight
         self.flip_indices: list[int] | None = None
         if metainfo is not None:
             self.flip_indices = Humans308Dataset._load_metainfo(metainfo)[
@@ -145,7 +156,10 @@ class Sapiens2PoseHead(BaseHead):
                 f'(B, K, H, W), the targets have {tuple(target.shape)}; input size, '
                 'codec and out_channels must agree'
             )
-        losses = dict(loss_kpt=self.loss_module(pred, target, weights))
+        factors = weights
+        if self.absent_weight:
+            factors = weights.masked_fill(weights <= 0, self.absent_weight)
+        losses = dict(loss_kpt=self.loss_module(pred, target, factors))
         if (train_cfg or {}).get('compute_acc', True):
             losses['acc_pose'] = heatmap_pck(pred, target, weights)
         return losses

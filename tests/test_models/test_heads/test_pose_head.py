@@ -238,6 +238,19 @@ def test_targets_leave_the_host_as_float32(persons, feats, monkeypatch):
     assert target.dtype == weights.dtype == torch.float32
 
 
+@pytest.mark.parametrize('target', ['keypoints', 'heatmaps'])
+def test_absent_keypoints_learn_to_be_silent(persons, feats, target):
+    samples = [packed(*person, classic=target == 'heatmaps') for person in persons]
+    official = MODELS.build(head_cfg(target=target))
+    silent = MODELS.build(head_cfg(target=target, absent_weight=0.5))
+    silent.load_state_dict(official.state_dict())
+    expected, losses = (head.loss(feats, samples) for head in (official, silent))
+    empty = official(feats)[:, 1].square()  # keypoint 1 is invisible in all samples
+    expected_loss = expected['loss_kpt'] + 10 * 0.5 * empty.mean() / K
+    torch.testing.assert_close(losses['loss_kpt'], expected_loss)
+    assert losses['acc_pose'] == expected['acc_pose']
+
+
 def test_accuracy_can_be_switched_off(persons, feats):
     samples = [packed(*person) for person in persons]
     losses = MODELS.build(head_cfg()).loss(feats, samples, dict(compute_acc=False))
@@ -383,6 +396,8 @@ def test_errors(persons, feats):
     samples = [packed(*person) for person in persons]
     with pytest.raises(ValueError, match=r"target must be .* got 'maps'"):
         MODELS.build(head_cfg(target='maps'))
+    with pytest.raises(ValueError, match='absent_weight must be at least 0, got -1'):
+        MODELS.build(head_cfg(absent_weight=-1))
     with pytest.raises(ValueError, match='prediction needs a decoder'):
         MODELS.build(head_cfg(decoder=None)).predict(feats, samples)
     with pytest.raises(ValueError, match='needs a decoder, which also encodes'):
