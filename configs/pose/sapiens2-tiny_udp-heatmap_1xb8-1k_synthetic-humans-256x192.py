@@ -34,6 +34,7 @@ model = dict(
         conv_out_channels=(64,),
         conv_kernel_sizes=(1,),
         loss=dict(keypoint_weights=keypoint_weights),
+        absent_weight=0.1,  # no hands on a portrait; all that is visible is labelled
         decoder=dict(input_size=(192, 256), heatmap_size=(48, 64), sigma=2),
         # Heatmaps that start near 0: with the large random ones of the usual init a
         # model without pretrained weights first learns to predict nothing, and stays.
