@@ -55,16 +55,16 @@ train_pipeline = [
 train_dataloader = dict(dataset=dict(data_root=data_root, pipeline=train_pipeline))
 val_dataloader = dict(dataset=dict(data_root=data_root))
 test_dataloader = val_dataloader
-train_cfg = dict(max_iters=1000, val_interval=1000)
+train_cfg = dict(max_iters=1100, val_interval=1100)
 optim_wrapper = dict(
     optimizer=dict(lr=4e-3, betas=(0.9, 0.98), weight_decay=0.05),
     paramwise_cfg=dict(layer_decay_rate=1.0),
 )
 param_scheduler = [
     dict(type='LinearLR', start_factor=1e-3, by_epoch=False, begin=0, end=50),
-    dict(type='PolyLR', power=1.0, eta_min=0.0, by_epoch=False, begin=50, end=1000),
+    dict(type='PolyLR', power=1.0, eta_min=0.0, by_epoch=False, begin=50, end=1100),
 ]
 default_hooks = dict(
     logger=dict(interval=20),
-    checkpoint=dict(interval=500, save_best='coco/AP', rule='greater'),
+    checkpoint=dict(interval=550, save_best='coco/AP', rule='greater'),
 )
