@@ -1,6 +1,7 @@
 """Fixtures shared by all tests."""
 
 import json
+import logging
 from collections.abc import Callable
 from pathlib import Path
 
@@ -22,6 +23,18 @@ def data_dir() -> Path:
 def repo_dir() -> Path:
     """The root of the repository."""
     return Path(__file__).parent.parent
+
+
+@pytest.fixture
+def log(caplog):
+    """Messages of mmengine's logger, which does not propagate by itself."""
+    from mmengine.logging import MMLogger
+
+    logger = MMLogger.get_current_instance()
+    logger.addHandler(caplog.handler)
+    caplog.set_level(logging.INFO)
+    yield caplog
+    logger.removeHandler(caplog.handler)
 
 
 def keypoint_table(num_keypoints: int = 5) -> dict:

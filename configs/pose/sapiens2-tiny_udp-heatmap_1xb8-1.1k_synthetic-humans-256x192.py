@@ -8,15 +8,6 @@ _base_ = [
 ]
 default_scope = 'mmpose'
 data_root = 'data/synthetic_humans_256x192_128'
-# With equal weights the 238 points of the face rule the features, and a model without
-# pretrained weights finds no limb before it has learned them.
-keypoint_weights = (
-    15 * [10.0]  # body: head and trunk, elbows, knees, ankles
-    + 6 * [6.0]  # feet
-    + (20 * [4.0] + [10.0]) * 2  # right hand and wrist, left hand and wrist
-    + 7 * [6.0]  # further points of the body
-    + 238 * [1.0]  # face
-)
 model = dict(
     backbone=dict(
         arch=dict(
@@ -33,7 +24,11 @@ model = dict(
         deconv_out_channels=(64, 64),
         conv_out_channels=(64,),
         conv_kernel_sizes=(1,),
-        loss=dict(keypoint_weights=keypoint_weights),
+        # With equal weights the 238 points of the face rule the features, and a model
+        # without pretrained weights finds no limb before it has learned them.
+        group_weights=dict(
+            body=10.0, foot=6.0, left_hand=4.0, right_hand=4.0, extra_body=6.0
+        ),
         absent_weight=0.1,  # no hands on a portrait; all that is visible is labelled
         decoder=dict(input_size=(192, 256), heatmap_size=(48, 64), sigma=2),
         # Heatmaps that start near 0: with the large random ones of the usual init a

@@ -1,5 +1,4 @@
 import json
-import logging
 
 import numpy as np
 import pytest
@@ -17,18 +16,6 @@ def build(path, table, **kwargs):
     return Humans308Dataset(
         ann_file=path.name, data_root=str(path.parent), metainfo=table, **kwargs
     )
-
-
-@pytest.fixture
-def log(caplog):
-    """Messages of mmengine's logger, which does not propagate by itself."""
-    from mmengine.logging import MMLogger
-
-    logger = MMLogger.get_current_instance()
-    logger.addHandler(caplog.handler)
-    caplog.set_level(logging.INFO)
-    yield caplog
-    logger.removeHandler(caplog.handler)
 
 
 def test_synthetic_humans(data_dir):

@@ -1,5 +1,4 @@
 import json
-import logging
 import os
 import subprocess
 import sys
@@ -9,7 +8,6 @@ import numpy as np
 import pytest
 import torch
 from mmengine.dataset import ConcatDataset, RepeatDataset
-from mmengine.logging import MMLogger
 from mmengine.structures import InstanceData
 
 pytest.importorskip('mmpose')
@@ -52,15 +50,6 @@ def evaluate(dataset, samples, **kwargs):
     metric.dataset_meta = dataset.metainfo
     metric.process(None, samples)
     return metric.evaluate(len(samples))
-
-
-@pytest.fixture
-def log(caplog):
-    logger = MMLogger.get_current_instance()
-    logger.addHandler(caplog.handler)
-    caplog.set_level(logging.INFO)
-    yield caplog
-    logger.removeHandler(caplog.handler)
 
 
 def test_truth_of_the_308_keypoints(data_dir):

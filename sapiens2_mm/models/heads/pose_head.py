@@ -1,10 +1,13 @@
 """Top-down heatmap head of Sapiens2 for mmpose's estimators."""
 
+import logging
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import torch
+from mmengine.logging import print_log
 from mmengine.structures import InstanceData, PixelData
 from mmpose.codecs import UDPHeatmap
 from mmpose.models.heads.base_head import BaseHead
@@ -13,6 +16,8 @@ from mmpose.structures import PoseDataSample
 from torch import Tensor, nn
 
 from sapiens2_mm.datasets.humans308_dataset import Humans308Dataset
+from sapiens2_mm.datasets.metainfo.humans308 import METAINFO
+from sapiens2_mm.datasets.metainfo.keypoint_table import keypoint_groups
 from sapiens2_mm.registry import MODELS
 
 from .deconv_head import make_conv_layers, make_deconv_layers
@@ -50,6 +55,11 @@ class Sapiens2PoseHead(BaseHead):
             where a keypoint is not in the picture; only for data in which each
             visible keypoint is labelled. 0 as in the official code: such keypoints
             train nothing.
+        group_weights: weight in the loss of the keypoints of each group of the table
+            (of the 308: body, foot, left_hand, right_hand, extra_body, face);
+            keypoints of other groups, or of none, weigh 1, as all do in the official
+            code. A table is needed: ``metainfo``, or the one of the 308 keypoints if
+            there are as many. Groups that it lacks are named in a warning.
         metainfo: keypoint table in the form of ``Humans308Dataset``'s. If given, it
             is compared with ``out_channels`` here, and mirrors the flip test of
             samples that carry no ``flip_indices``.
@@ -57,9 +67,9 @@ class Sapiens2PoseHead(BaseHead):
             convolutions and transposed convolutions.
 
     Raises:
-        ValueError: for an unknown ``target``, a negative ``absent_weight``, a codec
-            that cannot make targets from keypoints, or a table or a loss for another
-            number of keypoints than ``out_channels``.
+        ValueError: for an unknown ``target``, a negative weight, a codec that cannot
+            make targets from keypoints, or a table of another number of keypoints
+            than ``out_channels``.
 
     Source: official heads/pose and configs/pose, first release.
     """
@@ -76,6 +86,7 @@ class Sapiens2PoseHead(BaseHead):
         decoder: dict | None = None,
         target: str = 'keypoints',
         absent_weight: float = 0.0,
+        group_weights: dict[str, float] | None = None,
         metainfo: dict | None = None,
         init_cfg: dict | list[dict] | None = None,
     ) -> None:
@@ -96,8 +107,6 @@ class Sapiens2PoseHead(BaseHead):
         self.loss_module = MODELS.build(
             loss or dict(type='sapiens2_mm.KeypointMSELoss', loss_weight=10.0)
         )
-        if hasattr(self.loss_module, 'check_keypoint_count'):
-            self.loss_module.check_keypoint_count(out_channels)
         self.decoder = KEYPOINT_CODECS.build(decoder) if decoder else None
         self.is_udp = (
             isinstance(self.decoder, UDPHeatmap)
@@ -121,15 +130,45 @@ class Sapiens2PoseHead(BaseHead):
             )
         self.absent_weight = absent_weight
         self.flip_indices: list[int] | None = None
+        groups: dict[str, list[int]] = {}
         if metainfo is not None:
-            self.flip_indices = Humans308Dataset._load_metainfo(metainfo)[
-                'flip_indices'
-            ]
+            table = Humans308Dataset._load_metainfo(metainfo)
+            self.flip_indices = table['flip_indices']
             self._check_flip_indices(self.flip_indices)
+            groups = table.get('keypoint_groups', {})
+        elif out_channels == len(METAINFO['keypoint_info']):
+            groups = keypoint_groups(METAINFO)
+        weights = self._keypoint_weights(group_weights or {}, groups)
+        self.register_buffer('keypoint_weights', weights, persistent=False)
 
     @property
     def _name(self) -> str:
         return type(self).__name__
+
+    def _keypoint_weights(
+        self, group_weights: dict[str, float], groups: dict[str, list[int]]
+    ) -> Tensor | None:
+        """Weight of each keypoint, (K,), or None if all weigh 1."""
+        if any(not 0 <= weight < math.inf for weight in group_weights.values()):
+            raise ValueError(
+                f'{self._name}: group_weights must be finite and at least 0, '
+                f'got {group_weights}'
+            )
+        missing = [name for name in group_weights if name not in groups]
+        if missing:
+            print_log(
+                f'{self._name}: group_weights for {missing} change nothing: the '
+                f'keypoint table has the groups {sorted(groups)}',
+                logger='current',
+                level=logging.WARNING,
+            )
+        named = [name for name in group_weights if name in groups]
+        if not named:
+            return None
+        weights = torch.ones(self.out_channels)
+        for name in named:
+            weights[groups[name]] = group_weights[name]
+        return weights
 
     def forward(self, feats: tuple[Tensor, ...]) -> Tensor:
         """Heatmaps (B, K, H, W) of the last map of ``feats``."""
@@ -158,7 +197,9 @@ class Sapiens2PoseHead(BaseHead):
             )
         factors = weights
         if self.absent_weight:
-            factors = weights.masked_fill(weights <= 0, self.absent_weight)
+            factors = factors.masked_fill(weights <= 0, self.absent_weight)
+        if self.keypoint_weights is not None:
+            factors = factors * self.keypoint_weights
         losses = dict(loss_kpt=self.loss_module(pred, target, factors))
         if (train_cfg or {}).get('compute_acc', True):
             losses['acc_pose'] = heatmap_pck(pred, target, weights)

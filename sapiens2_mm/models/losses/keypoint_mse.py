@@ -1,6 +1,5 @@
 """Mean squared error of keypoint heatmaps, plain and with hard keypoint mining."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -92,107 +91,50 @@ def _error_per_keypoint(pred: Tensor, target: Tensor, weights: Tensor | None) ->
     return error if weights is None else error * weights
 
 
-class _KeypointLoss(nn.Module):
-    """What the two losses share: their factors.
-
-    Raises:
-        ValueError: if ``keypoint_weights`` hold a negative or not finite number, or,
-            when the loss is called, are not one per keypoint.
-    """
-
-    def __init__(
-        self, loss_weight: float, keypoint_weights: Sequence[float] | None
-    ) -> None:
-        super().__init__()
-        self.loss_weight = loss_weight
-        factors = None
-        if keypoint_weights is not None:
-            factors = torch.as_tensor(keypoint_weights, dtype=torch.float32)
-            if factors.ndim != 1 or not ((factors >= 0) & factors.isfinite()).all():
-                raise ValueError(
-                    f'{type(self).__name__}: keypoint_weights must be a list with one '
-                    f'finite number >= 0 per keypoint, got {keypoint_weights}'
-                )
-        self.register_buffer('keypoint_weights', factors, persistent=False)
-
-    def check_keypoint_count(self, num_keypoints: int) -> None:
-        """Raise a ``ValueError`` unless ``keypoint_weights`` fit ``num_keypoints``."""
-        factors = self.keypoint_weights
-        if factors is not None and len(factors) != num_keypoints:
-            raise ValueError(
-                f'{type(self).__name__}: keypoint_weights has {len(factors)} entries '
-                f'for {num_keypoints} keypoints; set model.head.loss.keypoint_weights '
-                'to one number per keypoint, or to None'
-            )
-
-    def _weights_of(self, pred: Tensor, weights: Tensor | None) -> Tensor | None:
-        """``weights`` of the samples times those of the keypoints: (B, K) or None."""
-        self.check_keypoint_count(pred.shape[1])
-        factors = self.keypoint_weights
-        if factors is None:
-            return weights
-        return factors.expand(pred.shape[:2]) if weights is None else weights * factors
-
-
 @MODELS.register_module()
-class KeypointMSELoss(_KeypointLoss):
+class KeypointMSELoss(nn.Module):
     """:func:`keypoint_mse` times ``loss_weight``.
 
     Weights apply whenever they are given; there is no switch for them.
 
     Args:
         loss_weight: factor of the loss; the official configs use 10.
-        keypoint_weights: factor of each keypoint, K numbers; None for 1. Of the 308
-            keypoints 238 lie on the face, so they rule the features of a model that
-            is not pretrained, unless others weigh more.
 
-    Source: official losses/pose and configs/pose, first release; there all keypoints
-    weigh the same.
+    Source: official losses/pose and configs/pose, first release.
     """
 
-    def __init__(
-        self,
-        loss_weight: float = 1.0,
-        keypoint_weights: Sequence[float] | None = None,
-    ) -> None:
-        super().__init__(loss_weight, keypoint_weights)
+    def __init__(self, loss_weight: float = 1.0) -> None:
+        super().__init__()
+        self.loss_weight = loss_weight
 
     def forward(
         self, pred: Tensor, target: Tensor, weights: Tensor | None = None
     ) -> Tensor:
-        weights = self._weights_of(pred, weights)
         return self.loss_weight * keypoint_mse(pred, target, weights)
 
 
 @MODELS.register_module()
-class KeypointOHKMMSELoss(_KeypointLoss):
+class KeypointOHKMMSELoss(nn.Module):
     """:func:`keypoint_ohkm_mse` times ``loss_weight``.
 
     Args:
         topk: number of keypoints kept per sample; for 308 keypoints the official
             code suggests 128.
         loss_weight: factor of the loss.
-        keypoint_weights: factor of each keypoint, as in :class:`KeypointMSELoss`;
-            applied before the choice of the worst.
 
     Source: official losses/pose, first release; unused by the released models.
     """
 
-    def __init__(
-        self,
-        topk: int = 8,
-        loss_weight: float = 1.0,
-        keypoint_weights: Sequence[float] | None = None,
-    ) -> None:
-        super().__init__(loss_weight, keypoint_weights)
+    def __init__(self, topk: int = 8, loss_weight: float = 1.0) -> None:
+        super().__init__()
         if topk < 1:
             raise ValueError(
                 f'KeypointOHKMMSELoss: topk must be at least 1, got {topk}'
             )
         self.topk = topk
+        self.loss_weight = loss_weight
 
     def forward(
         self, pred: Tensor, target: Tensor, weights: Tensor | None = None
     ) -> Tensor:
-        weights = self._weights_of(pred, weights)
         return self.loss_weight * keypoint_ohkm_mse(pred, target, weights, self.topk)

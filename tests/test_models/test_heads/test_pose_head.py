@@ -251,6 +251,34 @@ def test_absent_keypoints_learn_to_be_silent(persons, feats, target):
     assert losses['acc_pose'] == expected['acc_pose']
 
 
+def test_groups_of_the_table_can_weigh_more(persons, feats, table5, log):
+    samples = [packed(*person) for person in persons]
+    official = MODELS.build(head_cfg())
+    weighted = MODELS.build(
+        head_cfg(metainfo=table5, group_weights=dict(head=3.0, paw=2.0))
+    )
+    assert "group_weights for ['paw'] change nothing" in log.text
+    assert weighted.state_dict().keys() == official.state_dict().keys()
+    weighted.load_state_dict(official.state_dict())
+    expected, losses = (head.loss(feats, samples) for head in (official, weighted))
+    target, weights = official._encode(samples, official(feats))
+    error = ((official(feats) - target).square().mean((2, 3)) * weights)[:, :3]
+    expected_loss = expected['loss_kpt'] + 10 * 2 * error.mean() * 3 / K
+    torch.testing.assert_close(losses['loss_kpt'], expected_loss)
+    assert losses['acc_pose'] == expected['acc_pose']
+
+
+def test_group_weights_use_our_table_for_308_keypoints(log):
+    cfg = head_cfg(group_weights=dict(face=0.5, foot=2.0))
+    weights = MODELS.build(dict(cfg, out_channels=308)).keypoint_weights
+    assert weights.sum() == 308 - 0.5 * 238 + 6
+    assert weights[15:21].tolist() == [2.0] * 6  # the toes and heels
+    assert 'change nothing' not in log.text
+    # An own keypoint set may inherit the config of another.
+    assert MODELS.build(cfg).keypoint_weights is None
+    assert 'change nothing' in log.text
+
+
 def test_accuracy_can_be_switched_off(persons, feats):
     samples = [packed(*person) for person in persons]
     losses = MODELS.build(head_cfg()).loss(feats, samples, dict(compute_acc=False))
@@ -398,6 +426,9 @@ def test_errors(persons, feats):
         MODELS.build(head_cfg(target='maps'))
     with pytest.raises(ValueError, match='absent_weight must be at least 0, got -1'):
         MODELS.build(head_cfg(absent_weight=-1))
+    for weight in (-1.0, float('nan')):
+        with pytest.raises(ValueError, match='group_weights must be finite'):
+            MODELS.build(head_cfg(group_weights=dict(face=weight)))
     with pytest.raises(ValueError, match='prediction needs a decoder'):
         MODELS.build(head_cfg(decoder=None)).predict(feats, samples)
     with pytest.raises(ValueError, match='needs a decoder, which also encodes'):
@@ -406,9 +437,6 @@ def test_errors(persons, feats):
         MODELS.build(head_cfg(target='heatmaps')).loss(feats, samples)
     with pytest.raises(ValueError, match=r'5 keypoints, .* out_channels 6'):
         MODELS.build(head_cfg(out_channels=6)).loss(feats, samples)
-    with pytest.raises(ValueError, match='has 2 entries for 5 keypoints; set model'):
-        loss = dict(type='sapiens2_mm.KeypointMSELoss', keypoint_weights=[1.0, 2.0])
-        MODELS.build(head_cfg(loss=loss))
     small = (feats[0][..., :2],)
     with pytest.raises(ValueError, match=r'\(3, 5, 16, 8\).*\(3, 5, 16, 12\)'):
         MODELS.build(head_cfg()).loss(small, samples)

@@ -94,31 +94,3 @@ def test_one_buffer_of_the_heatmaps_size_is_kept_for_the_gradient():
     loss.backward()
     expected = 2 * (pred.detach() - target) * weights[..., None, None] / pred.numel()
     torch.testing.assert_close(pred.grad, expected)
-
-
-@pytest.mark.parametrize('name', ['KeypointMSELoss', 'KeypointOHKMMSELoss'])
-def test_keypoint_weights_multiply_those_of_the_samples(name):
-    pred, target = torch.randn(2, 8, 4, 5), torch.randn(2, 8, 4, 5)
-    weights = torch.rand(2, 8)
-    factors = [0.0, 1.0, 2.0, 0.5, 1.0, 3.0, 1.0, 1.0]
-    cfg = dict(type=f'sapiens2_mm.{name}')
-    plain = MODELS.build(cfg)
-    weighted = MODELS.build(dict(cfg, keypoint_weights=factors))
-    assert weighted.state_dict() == {}
-    product = weights * torch.tensor(factors)
-    assert weighted(pred, target, weights) == plain(pred, target, product)
-    alone = torch.tensor(factors).expand(2, 8)
-    assert weighted(pred, target) == plain(pred, target, alone)
-
-
-@pytest.mark.parametrize('name', ['KeypointMSELoss', 'KeypointOHKMMSELoss'])
-@pytest.mark.parametrize('factors', [[1.0, -1.0], [1.0, float('nan')], 3.0])
-def test_odd_keypoint_weights_are_refused(name, factors):
-    with pytest.raises(ValueError, match=f'{name}: keypoint_weights must be a list'):
-        MODELS.build(dict(type=f'sapiens2_mm.{name}', keypoint_weights=factors))
-
-
-def test_keypoint_weights_must_fit_the_heatmaps():
-    loss = KeypointMSELoss(keypoint_weights=[1.0, 2.0])
-    with pytest.raises(ValueError, match='has 2 entries for 3 keypoints'):
-        loss(torch.zeros(1, 3, 2, 2), torch.zeros(1, 3, 2, 2))
