@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # From nothing to pictures: set up, render a few synthetic people, train a tiny model
-# on them, test it, and draw its predictions. 10 to 14 minutes on two CPU cores.
+# on them, test it, and draw its predictions. 8 to 14 minutes on two CPU cores.
 #   bash tools/quickstart.sh [--task pose|seg|normal|pointmap|albedo] [--no-venv]
 # A second run reuses the environment, the data and the trained model.
 set -euo pipefail
