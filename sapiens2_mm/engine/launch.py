@@ -1,6 +1,7 @@
 """From command line options to a ready runner; what tools/ only parses."""
 
 import atexit
+import gc
 import logging
 from pathlib import Path
 from typing import Any
@@ -106,6 +107,7 @@ def _distribute_on_cpu(cfg: Config) -> None:
 
 
 def _leave_group() -> None:
+    gc.collect()  # a model in a cycle of the runner would keep the group's threads
     if torch.distributed.is_initialized():
         torch.distributed.destroy_process_group()
 
