@@ -67,9 +67,10 @@ class Sapiens2PoseHead(BaseHead):
             convolutions and transposed convolutions.
 
     Raises:
-        ValueError: for an unknown ``target``, a negative weight, a codec that cannot
-            make targets from keypoints, or a table of another number of keypoints
-            than ``out_channels``.
+        TypeError: if ``group_weights`` is no dict.
+        ValueError: for an unknown ``target``, a weight that is no finite number of at
+            least 0, a codec that cannot make targets from keypoints, or a table of
+            another number of keypoints than ``out_channels``.
 
     Source: official heads/pose and configs/pose, first release.
     """
@@ -124,10 +125,7 @@ class Sapiens2PoseHead(BaseHead):
                 'add GenerateTarget to the training pipeline'
             )
         self.target = target
-        if not absent_weight >= 0:
-            raise ValueError(
-                f'{self._name}: absent_weight must be at least 0, got {absent_weight}'
-            )
+        self._check_weight('absent_weight', absent_weight)
         self.absent_weight = absent_weight
         self.flip_indices: list[int] | None = None
         groups: dict[str, list[int]] = {}
@@ -145,24 +143,33 @@ class Sapiens2PoseHead(BaseHead):
     def _name(self) -> str:
         return type(self).__name__
 
+    def _check_weight(self, name: str, value: float) -> None:
+        if not isinstance(value, int | float) or not 0 <= value < math.inf:
+            raise ValueError(
+                f'{self._name}: {name} must be a finite number of at least 0, '
+                f'got {value!r}'
+            )
+
     def _keypoint_weights(
         self, group_weights: dict[str, float], groups: dict[str, list[int]]
     ) -> Tensor | None:
         """Weight of each keypoint, (K,), or None if all weigh 1."""
-        if any(not 0 <= weight < math.inf for weight in group_weights.values()):
-            raise ValueError(
-                f'{self._name}: group_weights must be finite and at least 0, '
-                f'got {group_weights}'
+        if not isinstance(group_weights, dict):
+            raise TypeError(
+                f'{self._name}: group_weights must be a dict of a weight per group, '
+                f'got {group_weights!r}'
             )
-        missing = [name for name in group_weights if name not in groups]
-        if missing:
+        for name, weight in group_weights.items():
+            self._check_weight(f'group_weights[{name!r}]', weight)
+        named = [name for name in group_weights if name in groups]
+        if len(named) < len(group_weights):
+            missing = [name for name in group_weights if name not in groups]
             print_log(
                 f'{self._name}: group_weights for {missing} change nothing: the '
                 f'keypoint table has the groups {sorted(groups)}',
                 logger='current',
                 level=logging.WARNING,
             )
-        named = [name for name in group_weights if name in groups]
         if not named:
             return None
         weights = torch.ones(self.out_channels)

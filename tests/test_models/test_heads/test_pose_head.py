@@ -212,11 +212,13 @@ def test_errors(persons, feats):
     samples = [packed(*person) for person in persons]
     with pytest.raises(ValueError, match=r"target must be .* got 'maps'"):
         MODELS.build(head_cfg(target='maps'))
-    with pytest.raises(ValueError, match='absent_weight must be at least 0, got -1'):
-        MODELS.build(head_cfg(absent_weight=-1))
-    for weight in (-1.0, float('nan')):
-        with pytest.raises(ValueError, match='group_weights must be finite'):
+    for weight in (-1.0, float('nan'), float('inf'), '0.1'):
+        with pytest.raises(ValueError, match='absent_weight must be a finite number'):
+            MODELS.build(head_cfg(absent_weight=weight))
+        with pytest.raises(ValueError, match=r"group_weights\['face'\] must be a fin"):
             MODELS.build(head_cfg(group_weights=dict(face=weight)))
+    with pytest.raises(TypeError, match=r'must be a dict .* got \[1.0, 2.0\]'):
+        MODELS.build(head_cfg(group_weights=[1.0, 2.0]))
     with pytest.raises(ValueError, match='prediction needs a decoder'):
         MODELS.build(head_cfg(decoder=None)).predict(feats, samples)
     with pytest.raises(ValueError, match='needs a decoder, which also encodes'):
