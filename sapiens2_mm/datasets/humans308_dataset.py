@@ -26,7 +26,7 @@ from .coco_keypoints import (
 )
 from .json_file import check_entry, check_id, load_json
 from .metainfo.humans308 import METAINFO
-from .metainfo.keypoint_table import check_keypoint_table, keypoint_groups
+from .metainfo.keypoint_metainfo import check_keypoint_table, keypoint_groups
 
 # Tables that mmpose's transforms and heads read from every sample.
 _SAMPLE_TABLES = (

@@ -10,7 +10,7 @@ from sapiens2_mm.apis import inference_pose, init_model
 
 pytest.importorskip('mmpose')
 
-from sapiens2_mm.models.heads.udp_heatmap import encode_udp_heatmaps
+from sapiens2_mm.models.codecs.udp_heatmap import encode_udp_heatmaps
 
 BOXES = np.float32([[10, 5, 60, 80], [30, 10, 90, 95], [-5, 20, 40, 120]])
 

@@ -20,12 +20,12 @@ import torch
 from mmpose.codecs import UDPHeatmap
 from mmpose.evaluation.functional import pose_pck_accuracy
 
-from sapiens2_mm.models.heads.udp_heatmap import (
+from sapiens2_mm.models.codecs.udp_heatmap import (
     decode_udp_heatmaps,
     encode_udp_heatmaps,
     heatmap_pck,
 )
-from sapiens2_mm.models.losses.keypoint_mse import keypoint_mse
+from sapiens2_mm.models.losses.pose import keypoint_mse
 
 
 def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:

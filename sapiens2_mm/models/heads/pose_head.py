@@ -17,11 +17,11 @@ from torch import Tensor, nn
 
 from sapiens2_mm.datasets.humans308_dataset import Humans308Dataset
 from sapiens2_mm.datasets.metainfo.humans308 import METAINFO
-from sapiens2_mm.datasets.metainfo.keypoint_table import keypoint_groups
+from sapiens2_mm.datasets.metainfo.keypoint_metainfo import keypoint_groups
 from sapiens2_mm.registry import MODELS
 
+from ..codecs.udp_heatmap import decode_udp_heatmaps, encode_udp_heatmaps, heatmap_pck
 from .deconv_head import make_conv_layers, make_deconv_layers
-from .udp_heatmap import decode_udp_heatmaps, encode_udp_heatmaps, heatmap_pck
 
 
 @MODELS.register_module()

@@ -3,7 +3,6 @@
 from .chromaticity import ChromaticityLoss
 from .dice import Sapiens2DiceLoss
 from .intrinsics import IntrinsicsLoss
-from .keypoint_mse import KeypointMSELoss, KeypointOHKMMSELoss
 from .koleo import KoLeoLoss
 from .low_frequency_l1 import LowFrequencyL1Loss
 from .masked_gradient import MaskedGradientLoss
@@ -16,6 +15,7 @@ from .multiscale_l1 import MultiscaleL1Loss
 from .normal_cosine import NormalCosineLoss
 from .patch_reconstruction import PatchReconstructionLoss
 from .pointmap_normal import PointmapNormalLoss
+from .pose import KeypointMSELoss, KeypointOHKMMSELoss
 from .rgb_mean import RGBMeanLoss
 from .scale_l1 import ScaleL1Loss
 from .shift_invariant_l1 import ShiftInvariantL1Loss

@@ -15,7 +15,7 @@ from sapiens2_mm.datasets.metainfo.humans308 import (
     keypoint_ids,
     select_keypoints,
 )
-from sapiens2_mm.datasets.metainfo.keypoint_table import (
+from sapiens2_mm.datasets.metainfo.keypoint_metainfo import (
     check_keypoint_table,
     keypoint_groups,
 )

@@ -26,7 +26,7 @@ from tiny_pose_head import (
 )
 
 from sapiens2_mm.models import Sapiens2PoseHead
-from sapiens2_mm.models.heads.udp_heatmap import encode_udp_heatmaps
+from sapiens2_mm.models.codecs.udp_heatmap import encode_udp_heatmaps
 
 
 def test_equals_reference(data_dir):

@@ -2,7 +2,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from sapiens2_mm.models.losses.keypoint_mse import (
+from sapiens2_mm.models.losses.pose import (
     KeypointMSELoss,
     KeypointOHKMMSELoss,
     keypoint_mse,
