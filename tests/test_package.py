@@ -11,7 +11,7 @@ import pytest
 
 pytestmark = pytest.mark.slow
 
-POSE = 'pose/sapiens2-tiny_udp-heatmap_1xb8-1.1k_synthetic-humans-256x192.py'
+POSE = 'pose/sapiens2-tiny_udp-heatmap_1xb8_synthetic-humans-256x192.py'
 
 
 @pytest.fixture(scope='module')

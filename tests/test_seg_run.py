@@ -16,7 +16,7 @@ from sapiens2_mm.datasets.metainfo.humans29 import CLASS_WEIGHTS, METAINFO
 from sapiens2_mm.engine import launch
 from sapiens2_mm.registry import DATASETS, MODELS, TRANSFORMS
 
-TINY = 'configs/seg/sapiens2-tiny_deconv_1xb4-600_synthetic-humans-256x192.py'
+TINY = 'configs/seg/sapiens2-tiny_deconv_1xb4_synthetic-humans-256x192.py'
 OFFICIAL = 'configs/seg/sapiens2-0.4b_deconv_8xb12-20k_humans29-1024x768.py'
 SIZE = (64, 48)
 

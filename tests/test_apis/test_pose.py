@@ -19,7 +19,7 @@ BOXES = np.float32([[10, 5, 60, 80], [30, 10, 90, 95], [-5, 20, 40, 120]])
 def model(repo_dir):
     cfg = Config.fromfile(
         repo_dir / 'configs/pose/'
-        'sapiens2-tiny_udp-heatmap_1xb8-1.1k_synthetic-humans-256x192.py'
+        'sapiens2-tiny_udp-heatmap_1xb8_synthetic-humans-256x192.py'
     )
     cfg.model.backbone.arch = dict(
         embed_dims=32, num_layers=2, num_heads=2, feedforward_channels=64

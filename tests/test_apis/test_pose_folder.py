@@ -9,7 +9,7 @@ pytest.importorskip('mmpose')
 from sapiens2_mm.apis import inference_pose, init_model
 from sapiens2_mm.apis.pose_folder import keypoints_to_folder
 
-CONFIG = 'configs/pose/sapiens2-tiny_udp-heatmap_1xb8-1.1k_synthetic-humans-256x192.py'
+CONFIG = 'configs/pose/sapiens2-tiny_udp-heatmap_1xb8_synthetic-humans-256x192.py'
 
 
 @pytest.fixture(scope='module')

@@ -12,7 +12,7 @@ pytest.importorskip('mmseg')
 from sapiens2_mm.apis import inference_seg, init_model
 from sapiens2_mm.apis.seg_folder import segment_to_folder
 
-CONFIG = 'configs/seg/sapiens2-tiny_deconv_1xb4-600_synthetic-humans-256x192.py'
+CONFIG = 'configs/seg/sapiens2-tiny_deconv_1xb4_synthetic-humans-256x192.py'
 
 
 @pytest.fixture(scope='module')

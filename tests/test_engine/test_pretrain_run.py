@@ -33,7 +33,7 @@ PIPELINE = [
 @pytest.fixture
 def make_config(repo_dir: Path, data_dir: Path, tmp_path: Path):
     def make(name: str, max_iters: int = 6, **dataset) -> Config:
-        config = 'sapiens2-tiny_mae-contrast_1xb16-1k_synthetic-humans-128x96.py'
+        config = 'sapiens2-tiny_mae-contrast_1xb16_synthetic-humans-128x96.py'
         cfg = Config.fromfile(repo_dir / 'configs' / 'pretrain' / config)
         cfg.model.backbone.arch = ARCH
         cfg.model.backbone.patch_size = 16

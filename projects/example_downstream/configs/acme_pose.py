@@ -1,7 +1,6 @@
 # A whole downstream config: inherit ours, plug in an own loss.
 _base_ = [
-    '../../../configs/pose/'
-    'sapiens2-tiny_udp-heatmap_1xb8-1.1k_synthetic-humans-256x192.py'
+    '../../../configs/pose/sapiens2-tiny_udp-heatmap_1xb8_synthetic-humans-256x192.py'
 ]
 default_scope = 'acme'  # safe: all inherited names carry their library's prefix
 custom_imports = dict(imports=['acme'], allow_failed_imports=False)

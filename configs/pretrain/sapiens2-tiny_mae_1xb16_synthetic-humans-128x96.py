@@ -1,5 +1,5 @@
 # Masked reconstruction alone: no teacher, no local views.
-_base_ = ['sapiens2-tiny_mae-contrast_1xb16-1k_synthetic-humans-128x96.py']
+_base_ = ['sapiens2-tiny_mae-contrast_1xb16_synthetic-humans-128x96.py']
 model = dict(
     head=None,
     contrast_loss=None,
