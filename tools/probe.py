@@ -11,7 +11,7 @@ from pathlib import Path
 
 from mmengine.config import DictAction
 
-from sapiens2_mm.evaluation import probing
+from sapiens2_mm.engine import probing
 
 CONFIGS = Path(__file__).parent.parent / 'configs' / 'probe'
 

@@ -15,8 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from sapiens2_mm.datasets.metainfo.humans29 import CLASS_WEIGHTS
-from sapiens2_mm.models.losses.dice import dice_loss
-from sapiens2_mm.models.losses.weighted_cross_entropy import weighted_cross_entropy
+from sapiens2_mm.models.losses.seg import dice_loss, weighted_cross_entropy
 
 
 def ours(logits: Tensor, labels: Tensor, weight: Tensor) -> Tensor:

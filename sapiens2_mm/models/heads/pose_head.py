@@ -21,7 +21,7 @@ from sapiens2_mm.datasets.metainfo.keypoint_metainfo import keypoint_groups
 from sapiens2_mm.registry import MODELS
 
 from ..codecs.udp_heatmap import decode_udp_heatmaps, encode_udp_heatmaps, heatmap_pck
-from .deconv_head import make_conv_layers, make_deconv_layers
+from ..layers.conv_stack import make_conv_layers, make_deconv_layers
 
 
 @MODELS.register_module()

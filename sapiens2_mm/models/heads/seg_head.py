@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from sapiens2_mm.registry import MODELS
 
-from .deconv_head import make_conv_layers, make_deconv_layers
+from ..layers.conv_stack import make_conv_layers, make_deconv_layers
 
 
 @MODELS.register_module()

@@ -1,27 +1,26 @@
-"""Losses."""
+"""Losses, one file per task."""
 
-from .chromaticity import ChromaticityLoss
-from .dice import Sapiens2DiceLoss
-from .intrinsics import IntrinsicsLoss
+from .albedo import ChromaticityLoss, LowFrequencyL1Loss, RGBMeanLoss
+from .contrast import ViewContrastLoss
+from .depth import SILogLoss
 from .koleo import KoLeoLoss
-from .low_frequency_l1 import LowFrequencyL1Loss
-from .masked_gradient import MaskedGradientLoss
-from .masked_l1 import MaskedL1Loss
-from .masked_l2 import MaskedL2Loss
-from .matting_gradient import MattingGradientLoss
-from .matting_l1 import MattingL1Loss
-from .matting_laplacian import MattingLaplacianLoss
-from .multiscale_l1 import MultiscaleL1Loss
-from .normal_cosine import NormalCosineLoss
-from .patch_reconstruction import PatchReconstructionLoss
-from .pointmap_normal import PointmapNormalLoss
+from .masked import (
+    MaskedGradientLoss,
+    MaskedL1Loss,
+    MaskedL2Loss,
+    MultiscaleL1Loss,
+)
+from .matting import MattingGradientLoss, MattingL1Loss, MattingLaplacianLoss
+from .normal import NormalCosineLoss
+from .pointmap import (
+    IntrinsicsLoss,
+    PointmapNormalLoss,
+    ScaleL1Loss,
+    ShiftInvariantL1Loss,
+)
 from .pose import KeypointMSELoss, KeypointOHKMMSELoss
-from .rgb_mean import RGBMeanLoss
-from .scale_l1 import ScaleL1Loss
-from .shift_invariant_l1 import ShiftInvariantL1Loss
-from .silog import SILogLoss
-from .view_contrast import ViewContrastLoss
-from .weighted_cross_entropy import WeightedCrossEntropyLoss
+from .reconstruction import PatchReconstructionLoss
+from .seg import Sapiens2DiceLoss, WeightedCrossEntropyLoss
 
 __all__ = [
     'ChromaticityLoss',

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from sapiens2_mm.registry import MODELS, TASK_UTILS
 
-from ..losses.patch_reconstruction import patch_statistics, unpatchify
+from ..losses.reconstruction import patch_statistics, unpatchify
 from .ema_teacher import EMATeacher
 from .masking import TokenMask
 

@@ -9,8 +9,7 @@ from mmengine.structures import PixelData
 from mmseg.structures import SegDataSample
 
 from sapiens2_mm.models import Sapiens2SegHead
-from sapiens2_mm.models.losses.dice import dice_loss
-from sapiens2_mm.models.losses.weighted_cross_entropy import weighted_cross_entropy
+from sapiens2_mm.models.losses.seg import dice_loss, weighted_cross_entropy
 
 TINY = dict(deconv_out_channels=(8,) * 4, conv_out_channels=(8, 8))
 

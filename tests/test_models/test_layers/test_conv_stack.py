@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from sapiens2_mm.models.heads.deconv_head import make_conv_layers, make_deconv_layers
+from sapiens2_mm.models.layers.conv_stack import make_conv_layers, make_deconv_layers
 
 
 def test_official_parameter_names():

@@ -1,12 +1,33 @@
-"""Loss of the local mean of a map."""
+"""Losses of albedo."""
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from sapiens2_mm.registry import MODELS
 
 from .dense_loss import DenseLoss, masked_target
-from .masked_l1 import masked_l1
+from .masked import masked_l1
+
+
+def chromaticity(rgb: Tensor) -> Tensor:
+    """Share of each channel in the sum of the three; (B, 3, H, W) both ways."""
+    return rgb / (rgb.sum(1, keepdim=True) + 1e-6)
+
+
+@MODELS.register_module()
+class ChromaticityLoss(DenseLoss):
+    """L1 between the chromaticities of two albedos over valid pixels.
+
+    The prediction is clamped to [0, 1] first and has no gradient outside.
+
+    Source: Sapiens2 official repository, the chromaticity loss of the albedo task.
+    """
+
+    default_name = 'loss_chromaticity'
+
+    def compute(self, pred: Tensor, target: Tensor, mask: Tensor) -> Tensor:
+        return masked_l1(chromaticity(pred.clamp(0, 1)), chromaticity(target), mask)
 
 
 def local_mean(values: Tensor, mask: Tensor, window: int) -> Tensor:
@@ -61,3 +82,37 @@ class LowFrequencyL1Loss(DenseLoss):
             for x in (pred, target)
         )
         return masked_l1(pred, target, mask)
+
+
+def rgb_mean_l1(pred: Tensor, target: Tensor, mask: Tensor) -> Tensor:
+    """Absolute difference of the mean colour over the valid pixels of each sample.
+
+    Args:
+        pred: (B, C, H, W).
+        target: (B, C, H, W).
+        mask: (B, 1, H, W) bool, True where ``target`` is known.
+
+    Returns:
+        Scalar, the mean over channels and over the samples with valid pixels; 0 if
+        there are none.
+    """
+    error = torch.where(mask, pred - masked_target(target, mask), 0.0)
+    count = mask.sum((1, 2, 3))
+    mean = error.sum((2, 3)) / count.clamp(min=1)[:, None]
+    return mean.abs().mean(1).sum() / (count > 0).sum().clamp(min=1)
+
+
+@MODELS.register_module()
+class RGBMeanLoss(DenseLoss):
+    """``rgb_mean_l1`` as a loss.
+
+    The paper names a term on the mean RGB without a formula; this is our reading. The
+    released configs have no such term.
+
+    Source: Sapiens2 paper, albedo objective.
+    """
+
+    default_name = 'loss_rgb_mean'
+
+    def compute(self, pred: Tensor, target: Tensor, mask: Tensor) -> Tensor:
+        return rgb_mean_l1(pred, target, mask)

@@ -4,7 +4,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from sapiens2_mm.evaluation import probing
+from sapiens2_mm.engine import probing
 from sapiens2_mm.registry import MODELS
 
 FOLDER = Path(__file__).parents[2] / 'configs' / 'probe'

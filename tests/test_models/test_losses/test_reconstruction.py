@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from sapiens2_mm.models.losses import PatchReconstructionLoss
-from sapiens2_mm.models.losses.patch_reconstruction import (
+from sapiens2_mm.models.losses.reconstruction import (
     masked_patch_mse,
     patch_statistics,
     patchify,

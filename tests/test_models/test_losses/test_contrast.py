@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from sapiens2_mm.models.losses import ViewContrastLoss
-from sapiens2_mm.models.losses.view_contrast import (
+from sapiens2_mm.models.losses.contrast import (
     cross_view_entropy,
     linear_ramp,
     view_pairs,
