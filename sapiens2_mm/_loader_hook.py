@@ -19,7 +19,7 @@ _MODULE = 'mmengine.runner.checkpoint'
 def _register(module: ModuleType) -> None:
     def load_from_local(filename: str, map_location: Any = None) -> dict:
         from sapiens2_mm.checkpoint import read_checkpoint
-        from sapiens2_mm.checkpoint.layouts import to_our_names
+        from sapiens2_mm.checkpoint.layouts.names import to_our_names
 
         checkpoint = read_checkpoint(filename, map_location)
         checkpoint['state_dict'] = to_our_names(checkpoint['state_dict'])

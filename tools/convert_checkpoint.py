@@ -8,8 +8,8 @@ import argparse
 
 import torch
 
-from sapiens2_mm.checkpoint.convert import convert_checkpoint
-from sapiens2_mm.checkpoint.layouts import LAYOUTS, TASKS
+from sapiens2_mm.checkpoint.layouts.convert import convert_checkpoint
+from sapiens2_mm.checkpoint.layouts.names import LAYOUTS, TASKS
 
 DTYPES = {'fp32': torch.float32, 'bf16': torch.bfloat16, 'fp16': torch.float16}
 

@@ -1,7 +1,7 @@
 from .errors import CheckpointError
+from .io.reader import fetch, read_checkpoint
 from .loading import load_backbone, load_for_inference
-from .reader import fetch, read_checkpoint
-from .unfilled import UnfilledWeights
+from .skip_init import UnfilledWeights
 
 __all__ = [
     'CheckpointError',

@@ -7,9 +7,9 @@ from mmengine.logging import print_log
 from torch import Tensor, nn
 
 from .errors import CheckpointError
+from .io.reader import read_checkpoint
 from .matching import Match, match
-from .reader import read_checkpoint
-from .rules import check_inference, check_training
+from .strictness import check_inference, check_training
 
 
 def load_for_inference(

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from torch import Tensor, nn
 
 from .errors import CheckpointError
-from .layouts import from_transformers, is_transformers, task_of
+from .layouts.names import from_transformers, is_transformers, task_of
 
 _HEADS = ('decode_head.', 'head.')
 _WRAPPERS = ('_orig_mod.', '_fsdp_wrapped_module.', '_checkpoint_wrapped_module.')

@@ -7,8 +7,8 @@ from mmengine.config import Config
 from sapiens2_mm.apis import find_model, list_models
 from sapiens2_mm.apis.model_zoo import config_dir
 from sapiens2_mm.checkpoint import UnfilledWeights
-from sapiens2_mm.checkpoint.convert import to_official
-from sapiens2_mm.checkpoint.hub import HubAddress
+from sapiens2_mm.checkpoint.io.hub import HubAddress
+from sapiens2_mm.checkpoint.layouts.convert import to_official
 from sapiens2_mm.checkpoint.matching import match
 from sapiens2_mm.registry import MODELS
 

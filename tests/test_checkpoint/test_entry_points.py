@@ -14,7 +14,7 @@ from safetensors.torch import save_file
 
 from sapiens2_mm.apis import init_model
 from sapiens2_mm.checkpoint import CheckpointError, read_checkpoint
-from sapiens2_mm.checkpoint.convert import convert_checkpoint
+from sapiens2_mm.checkpoint.layouts.convert import convert_checkpoint
 from sapiens2_mm.engine import launch
 
 FOLDER = '\u0442\u0435\u0441\u0442 \xe9'

@@ -8,7 +8,11 @@ from tiny_models import ARCH, backbone_cfg, model_cfg, official, randomized
 from sapiens2_mm.checkpoint import CheckpointError, load_backbone, read_checkpoint
 from sapiens2_mm.checkpoint.loading import load_for_inference
 from sapiens2_mm.checkpoint.matching import is_last_layer, match
-from sapiens2_mm.checkpoint.rules import check_inference, check_resume, check_training
+from sapiens2_mm.checkpoint.strictness import (
+    check_inference,
+    check_resume,
+    check_training,
+)
 from sapiens2_mm.registry import MODELS
 
 
@@ -351,7 +355,7 @@ def test_weights_that_stay_on_meta_are_an_error(build, save, backbone):
 
 
 def test_transformers_backbone_of_a_task_file(build, save, tmp_path):
-    from sapiens2_mm.checkpoint.convert import convert_checkpoint
+    from sapiens2_mm.checkpoint.layouts.convert import convert_checkpoint
 
     saved, path = build('pointmap'), str(tmp_path / 'hf.safetensors')
     convert_checkpoint(save(official(saved)), path, 'transformers')

@@ -8,7 +8,7 @@ from mmengine.fileio import LocalBackend, register_backend
 from mmengine.hooks import CheckpointHook
 from mmengine.runner import Runner
 
-from sapiens2_mm.checkpoint.atomic import write_atomically
+from sapiens2_mm.checkpoint.io.atomic import write_atomically
 from sapiens2_mm.registry import HOOKS
 
 _BACKEND = 'sapiens2_mm.atomic'

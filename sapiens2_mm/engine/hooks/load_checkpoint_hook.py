@@ -12,7 +12,7 @@ from torch import nn
 from sapiens2_mm.checkpoint.errors import CheckpointError
 from sapiens2_mm.checkpoint.loading import fill_parameters, log_summary
 from sapiens2_mm.checkpoint.matching import match
-from sapiens2_mm.checkpoint.rules import (
+from sapiens2_mm.checkpoint.strictness import (
     MAY_MISS,
     check_inference,
     check_resume,

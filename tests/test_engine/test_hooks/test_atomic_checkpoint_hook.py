@@ -9,7 +9,7 @@ import torch
 from toy_run import StopAfter, ToyModel, toy_runner
 
 from sapiens2_mm.checkpoint import read_checkpoint
-from sapiens2_mm.checkpoint.atomic import replacing, write_atomically
+from sapiens2_mm.checkpoint.io.atomic import replacing, write_atomically
 
 
 def names(folder) -> list[str]:

@@ -3,8 +3,8 @@ import torch
 from tiny_models import DEEP_ARCH, official
 
 from sapiens2_mm.checkpoint import CheckpointError
-from sapiens2_mm.checkpoint.key_map import KeyMap, Prefix, Rename, SplitRows
-from sapiens2_mm.checkpoint.layouts import (
+from sapiens2_mm.checkpoint.layouts.key_map import KeyMap, Prefix, Rename, SplitRows
+from sapiens2_mm.checkpoint.layouts.names import (
     official_to_ours,
     official_to_transformers,
     to_our_names,

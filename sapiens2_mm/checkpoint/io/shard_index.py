@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from .errors import CheckpointError
+from ..errors import CheckpointError
 
 INDEX_SUFFIX = '.safetensors.index.json'
 

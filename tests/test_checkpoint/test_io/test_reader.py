@@ -123,7 +123,7 @@ def test_memory_that_runs_out_is_no_damage(files, monkeypatch):
     def full(*args, **options):
         raise torch.OutOfMemoryError('CUDA out of memory')
 
-    monkeypatch.setattr('sapiens2_mm.checkpoint.reader.safe_open', full)
+    monkeypatch.setattr('sapiens2_mm.checkpoint.io.reader.safe_open', full)
     with pytest.raises(torch.OutOfMemoryError, match='CUDA out of memory'):
         read_checkpoint(files / 'plain.safetensors')
 

@@ -8,7 +8,7 @@ from tiny_models import DEEP_ARCH, SIZE, model_cfg, official
 
 from sapiens2_mm.apis import init_model
 from sapiens2_mm.checkpoint import CheckpointError
-from sapiens2_mm.checkpoint.convert import convert_checkpoint
+from sapiens2_mm.checkpoint.layouts.convert import convert_checkpoint
 
 TASKS = ('pose', 'seg', 'normal', 'pointmap', 'matting')
 CLASSES = {

@@ -14,8 +14,8 @@ import torch
 from mmengine.dist import barrier, is_main_process
 from tqdm import tqdm
 
+from ..errors import CheckpointError
 from .atomic import replacing
-from .errors import CheckpointError
 from .shard_index import INDEX_SUFFIX, shards_of
 
 _HUB_ADDRESS = re.compile(

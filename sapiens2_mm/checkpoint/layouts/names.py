@@ -10,7 +10,7 @@
 import torch
 from torch import Tensor
 
-from .errors import CheckpointError
+from ..errors import CheckpointError
 from .key_map import KeyMap, Prefix, Rename, Rule, SplitRows
 
 LAYOUTS = ('official', 'ours', 'transformers')

@@ -14,9 +14,9 @@ from safetensors import SafetensorError, safe_open
 from safetensors import __version__ as safetensors_version
 from torch import Tensor
 
-from .errors import CheckpointError
+from ..errors import CheckpointError
+from ..layouts.names import PERIODS
 from .hub import download_hub_file, download_url
-from .layouts import PERIODS
 from .shard_index import INDEX_SUFFIX, shards_of
 from .unpickler import RestrictedPickle, UnsafePickleError
 

@@ -10,9 +10,11 @@ from mmengine.logging import print_log
 from safetensors.torch import save_file
 from torch import Tensor
 
-from .atomic import replacing, write_atomically
-from .errors import CheckpointError
-from .layouts import (
+from ..errors import CheckpointError
+from ..io.atomic import replacing, write_atomically
+from ..io.reader import read_checkpoint
+from ..matching import backbone_prefixes, listed, without_wrappers
+from .names import (
     LAYOUTS,
     PERIODS,
     TASKS,
@@ -23,8 +25,6 @@ from .layouts import (
     task_of,
     to_transformers,
 )
-from .matching import backbone_prefixes, listed, without_wrappers
-from .reader import read_checkpoint
 
 _BACKBONE_PARTS = (
     'cls_token',

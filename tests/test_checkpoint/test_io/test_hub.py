@@ -12,7 +12,7 @@ from mmengine.runner.checkpoint import CheckpointLoader
 from safetensors.torch import save
 
 from sapiens2_mm.checkpoint import CheckpointError, read_checkpoint
-from sapiens2_mm.checkpoint.hub import HubAddress
+from sapiens2_mm.checkpoint.io.hub import HubAddress
 
 constants = pytest.importorskip('huggingface_hub.constants')
 

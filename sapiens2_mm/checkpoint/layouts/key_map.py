@@ -8,7 +8,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from .errors import CheckpointError
+from ..errors import CheckpointError
 
 _FIELD = re.compile(r'\{(\w)(?:\*(\d+))?\}')
 
