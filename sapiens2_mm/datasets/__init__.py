@@ -18,9 +18,9 @@ HOST_CLASSES: dict[str, tuple[str, str]] = {
         'sapiens2_mm.datasets.keypoint_list_dataset',
         'mmpose',
     ),
-    'Sapiens2RandomHalfBody': ('sapiens2_mm.datasets.transforms.half_body', 'mmpose'),
+    'Sapiens2RandomHalfBody': ('sapiens2_mm.datasets.transforms.topdown', 'mmpose'),
     'Sapiens2TopdownAffine': (
-        'sapiens2_mm.datasets.transforms.topdown_affine',
+        'sapiens2_mm.datasets.transforms.topdown',
         'mmpose',
     ),
     'TarShardDataset': ('sapiens2_mm.datasets.tar_shard_dataset', 'webdataset'),

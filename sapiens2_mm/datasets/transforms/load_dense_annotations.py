@@ -12,7 +12,7 @@ from mmcv.transforms import BaseTransform
 
 from sapiens2_mm.registry import TRANSFORMS
 
-from .dense_maps import MAPS, resize_nearest
+from .maps import MAPS, resize_nearest
 
 
 @TRANSFORMS.register_module()

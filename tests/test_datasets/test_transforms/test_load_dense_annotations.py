@@ -3,13 +3,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from sapiens2_mm.datasets import (
-    FilterByMask,
-    FilterFlatAlbedo,
-    LoadDenseAnnotations,
-    PointmapTarget,
-    RelativeDepthTarget,
-)
+from sapiens2_mm.datasets import LoadDenseAnnotations
 
 SIZE = (6, 5)
 
@@ -257,57 +251,3 @@ def test_wrong_focal_lengths(focal):
     step = LoadDenseAnnotations(fields=[], with_camera=True)
     with pytest.raises(ValueError, match=r'camera of a\.jpg: expected positive focal'):
         step(dict(ori_shape=SIZE, img_path='a.jpg', camera_matrix=matrix))
-
-
-# ---------------------------------------------------------------- targets and filters
-
-
-def depth_results(depth, mask=None):
-    depth = np.asarray(depth, np.float32)
-    camera = np.array([[10.0, 0, 1], [0, 10, 1], [0, 0, 1]])
-    return dict(
-        gt_depth=depth,
-        gt_mask=depth > 0 if mask is None else mask,
-        intrinsics=camera,
-        map_intrinsics=camera,
-    )
-
-
-def test_pointmap_of_a_flat_wall():
-    results = PointmapTarget(canonical_focal=20.0)(depth_results(np.full((3, 3), 2)))
-    assert results['gt_scale'] == 2 and results['gt_scale'].dtype == np.float32
-    assert np.allclose(results['gt_pointmap'][0, 2], [0.2, -0.2, 2])
-    assert results['gt_pointmap'].dtype == np.float32
-
-
-def test_points_too_near_are_dropped():
-    near = depth_results([[0.01, 1.0], [0, 2.0]])  # canonical 0.768
-    assert PointmapTarget(min_canonical_depth=0.8)(near) is None
-    assert PointmapTarget(min_canonical_depth=0.7)(near) is not None
-    assert PointmapTarget()(near) is not None
-    nothing = depth_results(np.zeros((2, 2)))
-    assert PointmapTarget(min_canonical_depth=0.04)(nothing) is not None
-
-
-def test_relative_depth():
-    results = RelativeDepthTarget()(depth_results([[1.0, 3.0], [0, 2.0]]))
-    assert results['gt_depth'].tolist() == [[0, 1], [0, 0.5]]
-    assert RelativeDepthTarget()(depth_results(np.zeros((2, 2)))) is None
-    assert RelativeDepthTarget()(depth_results(np.ones((2, 2)))) is None
-
-
-@pytest.mark.parametrize(
-    'count, kept', [(0, False), (15, False), (16, True), (96, True), (97, False)]
-)
-def test_filter_by_mask(count, kept):
-    mask = (np.arange(100) < count).reshape(10, 10)
-    assert (FilterByMask()(dict(gt_mask=mask)) is not None) == kept
-
-
-def test_filter_flat_albedo():
-    albedo = np.full((4, 4, 3), 0.5, np.float32)
-    mask = np.ones((4, 4), bool)
-    assert FilterFlatAlbedo()(dict(gt_albedo=albedo, gt_mask=mask)) is None
-    assert FilterFlatAlbedo()(dict(gt_albedo=albedo, gt_mask=~mask)) is None
-    albedo[:2, :, 1] = 0.6
-    assert FilterFlatAlbedo()(dict(gt_albedo=albedo, gt_mask=mask)) is not None

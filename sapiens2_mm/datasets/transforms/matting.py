@@ -1,4 +1,4 @@
-"""Random crop, rotation and compression for matting."""
+"""Random crop and rotation for matting."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from mmcv.transforms.utils import cache_randomness
 
 from sapiens2_mm.registry import TRANSFORMS
 
-from .dense_maps import MAPS, present_maps, shifted_camera, update_cameras
+from .maps import MAPS, present_maps, shifted_camera, update_cameras
 
 WHITE = (255, 255, 255)
 
@@ -126,32 +126,3 @@ class RandomMatteRotate(BaseTransform):
 def _fill(name: str) -> int:
     """White image; nothing in front, which is known of the foreground."""
     return {'img': 255, 'gt_foreground_mask': 1}.get(name, 0)
-
-
-@TRANSFORMS.register_module()
-class RandomJpeg(BaseTransform):
-    """Compress and decompress an image (uint8, pixels only).
-
-    Args:
-        prob: probability to treat an image.
-        quality: smallest and largest JPEG quality.
-    """
-
-    def __init__(self, prob: float = 0.5, quality: tuple[int, int] = (30, 60)) -> None:
-        self.prob = prob
-        self.quality = tuple(quality)
-
-    @cache_randomness
-    def _draw(self) -> int | None:
-        if np.random.rand() >= self.prob:
-            return None
-        return np.random.randint(self.quality[0], self.quality[1] + 1)
-
-    def transform(self, results: dict[str, Any]) -> dict[str, Any]:
-        quality = self._draw()
-        if quality is not None:
-            data = cv2.imencode(
-                '.jpg', results['img'], [cv2.IMWRITE_JPEG_QUALITY, quality]
-            )[1]
-            results['img'] = cv2.imdecode(data, cv2.IMREAD_COLOR)
-        return results

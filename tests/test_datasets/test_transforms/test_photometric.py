@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 from sapiens2_mm.datasets import PhotometricDistortion, RandomSolarize
-from sapiens2_mm.datasets.transforms.photometric_distortion import _Change, _distort
+from sapiens2_mm.datasets.transforms.photometric import _Change, _distort
 
 
 @pytest.fixture

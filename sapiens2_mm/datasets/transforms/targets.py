@@ -1,4 +1,4 @@
-"""Targets of dense regression, and samples that are no use for training."""
+"""Targets of dense regression."""
 
 from typing import Any
 
@@ -94,48 +94,4 @@ class RelativeDepthTarget(BaseTransform):
             return None
         relative = (depth - low) / (high - low)
         results['gt_depth'] = np.where(mask, relative, 0).astype(np.float32)
-        return results
-
-
-@TRANSFORMS.register_module()
-class FilterByMask(BaseTransform):
-    """Drop a training sample with too few or too many valid pixels.
-
-    Args:
-        min_pixels: fewest valid pixels.
-        max_share: largest share of valid pixels.
-    """
-
-    needs_annotation = True
-
-    def __init__(self, min_pixels: int = 16, max_share: float = 0.96) -> None:
-        self.min_pixels = min_pixels
-        self.max_share = max_share
-
-    def transform(self, results: dict[str, Any]) -> dict[str, Any] | None:
-        mask = results['gt_mask']
-        count = np.count_nonzero(mask)
-        if count < self.min_pixels or count > self.max_share * mask.size:
-            return None
-        return results
-
-
-@TRANSFORMS.register_module()
-class FilterFlatAlbedo(BaseTransform):
-    """Drop a training sample whose albedo is of one colour.
-
-    Args:
-        min_std: a sample stays if any channel's deviation over the valid pixels
-            reaches this.
-    """
-
-    needs_annotation = True
-
-    def __init__(self, min_std: float = 0.02) -> None:
-        self.min_std = min_std
-
-    def transform(self, results: dict[str, Any]) -> dict[str, Any] | None:
-        values = results['gt_albedo'][results['gt_mask']]
-        if not len(values) or (values.std(0) < self.min_std).all():
-            return None
         return results

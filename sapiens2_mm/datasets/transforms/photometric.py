@@ -1,4 +1,4 @@
-"""Random brightness, contrast, saturation and hue (uint8 images, pixels only)."""
+"""Random changes of color (uint8 images, pixels only)."""
 
 from typing import NamedTuple
 
@@ -110,3 +110,29 @@ def _linear(values: np.ndarray, factor: float, offset: float) -> np.ndarray:
     return cv2.LUT(
         np.ascontiguousarray(values), table.round().clip(0, 255).astype(np.uint8)
     )
+
+
+@TRANSFORMS.register_module()
+class RandomSolarize(BaseTransform):
+    """Turn values above a threshold into 255 minus themselves.
+
+    Args:
+        prob: probability to treat an image.
+        threshold: grey level.
+
+    Source: official repository, first public release, image augmentations.
+    """
+
+    def __init__(self, prob: float = 0.3, threshold: int = 128) -> None:
+        self.prob = prob
+        self.threshold = threshold
+
+    @cache_randomness
+    def _draw(self) -> bool:
+        return bool(np.random.rand() < self.prob)
+
+    def transform(self, results: dict) -> dict:
+        if self._draw():
+            image = results['img']
+            results['img'] = np.where(image > self.threshold, 255 - image, image)
+        return results

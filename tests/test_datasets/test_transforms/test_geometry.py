@@ -18,13 +18,13 @@ from sapiens2_mm.datasets import (
     PackDenseInputs,
     PointmapTarget,
 )
-from sapiens2_mm.datasets.transforms.dense_maps import (
+from sapiens2_mm.datasets.transforms.maps import (
     flipped_camera,
     resize_nearest,
     scaled_camera,
     shifted_camera,
 )
-from sapiens2_mm.datasets.transforms.dense_targets import unproject
+from sapiens2_mm.datasets.transforms.targets import unproject
 
 NORMAL = np.array([0.3, -0.2, -0.9]) / np.linalg.norm([0.3, -0.2, -0.9])
 OFFSET = -2.5  # the plane is NORMAL . P = OFFSET, about 2.8 m away
@@ -248,30 +248,7 @@ def test_errors(make, message):
         make()
 
 
-# -------------------------------------------------------------------------- letterbox
-
-
-@pytest.mark.parametrize(
-    'size, floor_padding, round_padding',
-    [
-        ((96, 72), (0, 0, 0, 0), (0, 0, 0, 0)),
-        ((40, 200), (0, 0, 54, 55), (0, 0, 54, 55)),  # 19.2 rows
-        ((35, 200), (0, 0, 56, 56), (0, 0, 55, 56)),  # 16.8 rows
-        ((200, 40), (35, 36, 0, 0), (35, 35, 0, 0)),  # 25.6 columns
-        ((1, 1), (0, 0, 16, 16), (0, 0, 16, 16)),
-        ((65, 49), (0, 0, 0, 1), (0, 0, 0, 1)),  # 127.3 rows
-        ((5000, 2), (47, 48, 0, 0), (47, 48, 0, 0)),  # 0.05 columns, at least 1
-    ],
-)
-def test_letterbox_padding(size, floor_padding, round_padding):
-    for rounding, expected in (('floor', floor_padding), ('round', round_padding)):
-        results = dict(img=np.full((*size, 3), 9, np.uint8))
-        results = Letterbox((128, 96), rounding=rounding)(results)
-        assert results['padding'] == expected
-        left, right, top, bottom = expected
-        assert results['img'].shape == (128, 96, 3)
-        inner = results['img'][top : 128 - bottom, left : 96 - right]
-        assert (inner == 9).all() and results['img'].sum() == inner.sum()
+# ------------------------------------------------------------- bringing to one size
 
 
 def test_letterbox_leaves_the_maps_alone_at_test_time():
@@ -300,14 +277,6 @@ def test_dense_resize_stretches():
     before = scene()
     kept = DenseResize((48, 72), with_maps=False)(scene())
     assert (kept['gt_depth'] == before['gt_depth']).all()
-
-
-@pytest.mark.parametrize('area', [True, False])
-def test_dense_resize_averages_when_shrinking(area):
-    image = np.zeros((8, 8, 3), np.uint8)
-    image[:, ::4] = 200
-    results = DenseResize((2, 2), area_when_shrinking=area)(dict(img=image))
-    assert (results['img'] == (50 if area else 0)).all()
 
 
 def test_pack():

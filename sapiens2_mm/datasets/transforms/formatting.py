@@ -10,7 +10,7 @@ from mmcv.transforms import BaseTransform
 from sapiens2_mm.registry import TRANSFORMS
 from sapiens2_mm.structures import DenseDataSample
 
-from .dense_maps import present_maps
+from .maps import present_maps
 
 _OTHER_FIELDS = ('gt_scale', 'intrinsics', 'ori_intrinsics')
 

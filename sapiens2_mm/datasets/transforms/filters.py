@@ -1,0 +1,77 @@
+"""Samples that are no use for training."""
+
+from typing import Any
+
+import numpy as np
+from mmcv.transforms import BaseTransform
+
+from sapiens2_mm.registry import TRANSFORMS
+
+
+@TRANSFORMS.register_module()
+class FilterForeground(BaseTransform):
+    """Drop a training sample whose foreground is too small after augmentation.
+
+    The dataset then takes another random sample. Foreground is what is neither 0 nor
+    ignored in ``gt_seg_map``.
+
+    Args:
+        min_ratio: smallest share of foreground pixels, in [0, 1].
+
+    Source: official repository, first public release, segmentation data sets.
+    """
+
+    def __init__(self, min_ratio: float = 0.01) -> None:
+        self.min_ratio = min_ratio
+
+    def transform(self, results: dict[str, Any]) -> dict[str, Any] | None:
+        labels = results['gt_seg_map']
+        foreground = (labels != 0) & (labels != results.get('ignore_index', 255))
+        return results if np.mean(foreground) >= self.min_ratio else None
+
+    def __repr__(self) -> str:
+        return f'{type(self).__name__}(min_ratio={self.min_ratio})'
+
+
+@TRANSFORMS.register_module()
+class FilterByMask(BaseTransform):
+    """Drop a training sample with too few or too many valid pixels.
+
+    Args:
+        min_pixels: fewest valid pixels.
+        max_share: largest share of valid pixels.
+    """
+
+    needs_annotation = True
+
+    def __init__(self, min_pixels: int = 16, max_share: float = 0.96) -> None:
+        self.min_pixels = min_pixels
+        self.max_share = max_share
+
+    def transform(self, results: dict[str, Any]) -> dict[str, Any] | None:
+        mask = results['gt_mask']
+        count = np.count_nonzero(mask)
+        if count < self.min_pixels or count > self.max_share * mask.size:
+            return None
+        return results
+
+
+@TRANSFORMS.register_module()
+class FilterFlatAlbedo(BaseTransform):
+    """Drop a training sample whose albedo is of one colour.
+
+    Args:
+        min_std: a sample stays if any channel's deviation over the valid pixels
+            reaches this.
+    """
+
+    needs_annotation = True
+
+    def __init__(self, min_std: float = 0.02) -> None:
+        self.min_std = min_std
+
+    def transform(self, results: dict[str, Any]) -> dict[str, Any] | None:
+        values = results['gt_albedo'][results['gt_mask']]
+        if not len(values) or (values.std(0) < self.min_std).all():
+            return None
+        return results
