@@ -33,14 +33,14 @@ def config(**kwargs) -> dict:
         reconstruction_loss=dict(type='sapiens2_mm.PatchReconstructionLoss'),
         contrast_loss=dict(type='sapiens2_mm.ViewContrastLoss'),
         koleo_loss=dict(type='sapiens2_mm.KoLeoLoss'),
-        centring=dict(type='sapiens2_mm.EMACentring'),
+        centering=dict(type='sapiens2_mm.EMACentering'),
     )
     cfg.update(kwargs)
     return cfg
 
 
 def mae_only() -> dict:
-    return config(head=None, contrast_loss=None, koleo_loss=None, centring=None)
+    return config(head=None, contrast_loss=None, koleo_loss=None, centering=None)
 
 
 def build(cfg: dict | None = None) -> Sapiens2Pretrain:

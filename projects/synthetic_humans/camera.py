@@ -1,7 +1,7 @@
 """Pinhole cameras that frame a posed body.
 
-Camera frame: X right, Y down, Z forward, metres. Pixel centres lie at integer
-coordinates, u = fx X / Z + cx, and the principal point is the image centre
+Camera frame: X right, Y down, Z forward, meters. Pixel centers lie at integer
+coordinates, u = fx X / Z + cx, and the principal point is the image center
 ((W - 1) / 2, (H - 1) / 2).
 """
 
@@ -82,7 +82,7 @@ def sample_camera(
     distance = max(extent[1] / height, extent[0] / width) * focal * margin
     distance += extent[2] / 2
     shift = np.array([rng.normal(0, 0.04) * width, rng.normal(0, 0.03) * height])
-    centre = np.append(shift / focal * distance, distance)
+    center = np.append(shift / focal * distance, distance)
     return Camera(
         focal=float(focal),
         cx=(width - 1) / 2,
@@ -90,5 +90,5 @@ def sample_camera(
         height=height,
         width=width,
         rotation=turn,
-        translation=centre - (low + high) / 2,
+        translation=center - (low + high) / 2,
     )

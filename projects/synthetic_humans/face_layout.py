@@ -1,6 +1,6 @@
 """Where the face, eye and ear keypoints lie on the canonical head.
 
-Canonical frame: X to the subject's left, Y back, Z up, metres. Most points are
+Canonical frame: X to the subject's left, Y back, Z up, meters. Most points are
 given as (x, z) of a ray along +Y, as seen by a viewer who faces the person;
 that viewer's left is the subject's right (negative X). Numbered midpoints
 follow the layout's mirror pairs: in the direction left to right in the image,
@@ -215,9 +215,9 @@ def add_eyes(layout: Layout) -> None:
     """Iris and pupil on the eyeball; clock positions as the viewer sees them."""
     for side, sign in _SIDES:
         layer = Layer.EYE_LEFT if sign > 0 else Layer.EYE_RIGHT
-        centre = layout.surface.eye * np.array([sign, 1, 1])
+        center = layout.surface.eye * np.array([sign, 1, 1])
 
-        def add(name: str, angle: float, clock: float, layer=layer, centre=centre):
+        def add(name: str, angle: float, clock: float, layer=layer, center=center):
             tilt, turn = np.radians(angle), np.radians(90 - clock * 30)
             ray = np.array(
                 [
@@ -226,7 +226,7 @@ def add_eyes(layout: Layout) -> None:
                     np.sin(tilt) * np.sin(turn),
                 ]
             )
-            layout.surface_point(name, centre + ray * 0.05, -ray, layer)
+            layout.surface_point(name, center + ray * 0.05, -ray, layer)
 
         for part, angle in (('iris', IRIS_ANGLE), ('pupil', PUPIL_ANGLE)):
             add(f'{side}_center_of_{part}', 0, 0)

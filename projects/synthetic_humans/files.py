@@ -20,7 +20,7 @@ from .palette import GAMMA
 if TYPE_CHECKING:
     from .sample import Sample
 
-DEPTH_STEP = 2e-4  # metres per unit; 16 bits reach 13.1 m
+DEPTH_STEP = 2e-4  # meters per unit; 16 bits reach 13.1 m
 NORMAL_SCALE = 32767.5
 KINDS = {
     'rgb': '.jpg',
@@ -86,7 +86,7 @@ def coco_entries(sample: Sample, index: int) -> tuple[dict, dict]:
 
     Annotation ids start at 1: COCO evaluators read 0 as "no match". Besides the
     COCO keys, images carry the camera and annotations ``keypoint_depths``: Z in
-    metres of all 308 points, also of those outside the image.
+    meters of all 308 points, also of those outside the image.
     """
     height, width = sample.mask.shape
     camera = sample.camera

@@ -1,6 +1,6 @@
 """Clothes, hair and caps as signed distances in canonical space.
 
-Distances are in metres and positive inside the garment. They are evaluated at
+Distances are in meters and positive inside the garment. They are evaluated at
 mesh vertices (to cut and inflate the layers) and again at every pixel (to
 label it), so that borders stay crisp at any resolution.
 """
@@ -17,12 +17,12 @@ from .mesh import smoothstep, wave_noise
 from .plan import Traits
 from .surface import Surface
 
-OVERLAP = 0.012  # metres of skin that stay below the rim of a garment
+OVERLAP = 0.012  # meters of skin that stay below the rim of a garment
 
 
 @dataclass
 class Outfit:
-    """Sizes of the garments in metres; heights are canonical Z.
+    """Sizes of the garments in meters; heights are canonical Z.
 
     Attributes:
         sleeve: length from the shoulder; waist, hem: heights; sock, shoe:
@@ -106,7 +106,7 @@ def garment_distances(
         surface: landmarks of the canonical body.
         outfit: the sizes.
         points: (N, 3) canonical positions.
-        arm: (N,) metres along the arm, negative off the arms.
+        arm: (N,) meters along the arm, negative off the arms.
     """
     x, y, z = points.T
     on_arm = arm > 0
@@ -146,7 +146,7 @@ def hair_distance(surface: Surface, outfit: Outfit, points: np.ndarray) -> np.nd
     inside = z - (line * (1 - front) + (0.058 - 0.15 * width) * front)
     temple = y - (-0.022 + 0.5 * np.maximum(0, -0.01 - z))
     inside = np.where(z < 0.03, np.minimum(inside, temple), inside)
-    ear_y, ear_z = (surface.ear_centre - origin)[1:]
+    ear_y, ear_z = (surface.ear_center - origin)[1:]
     ear = np.hypot(y - ear_y, (z - ear_z) * 0.75) - 0.030
     return np.where(width > 0.045, np.minimum(inside, ear), inside)
 
@@ -169,7 +169,7 @@ def dress(
         noise_seed: chooses folds and hair clumps.
 
     Returns:
-        moved vertices (N, 3) float32 and keep values (N,) float32 in metres,
+        moved vertices (N, 3) float32 and keep values (N,) float32 in meters,
         negative where the layer is cut away.
     """
     s = surface

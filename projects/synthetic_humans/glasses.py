@@ -7,8 +7,8 @@ import numpy as np
 from .mesh import triangulate
 
 _RIM_RADIUS = 0.023
-_RIM_FORWARD = 0.028  # metres in front of the eye centres
-_RIM_DROP = 0.005  # metres below them, as worn
+_RIM_FORWARD = 0.028  # meters in front of the eye centers
+_RIM_DROP = 0.005  # meters below them, as worn
 
 
 def _unit(vector: np.ndarray) -> np.ndarray:
@@ -16,7 +16,7 @@ def _unit(vector: np.ndarray) -> np.ndarray:
 
 
 def _torus(
-    centre: np.ndarray, u: np.ndarray, v: np.ndarray, radius: float, thickness: float
+    center: np.ndarray, u: np.ndarray, v: np.ndarray, radius: float, thickness: float
 ) -> tuple[np.ndarray, np.ndarray]:
     num_long, num_short = 32, 6
     long, short = np.meshgrid(
@@ -26,7 +26,7 @@ def _torus(
     )
     ring = radius + thickness * np.cos(short)
     points = (
-        centre
+        center
         + (ring * np.cos(long))[..., None] * u
         + (ring * np.sin(long))[..., None] * v
         + (thickness * np.sin(short))[..., None] * np.cross(u, v)
@@ -62,7 +62,7 @@ def make_glasses(
     """Mesh of spectacles fitted to a face.
 
     Args:
-        left_eye, right_eye: (3,) centres of the eyeballs, any frame in metres
+        left_eye, right_eye: (3,) centers of the eyeballs, any frame in meters
             that is not mirrored.
         left_ear, right_ear: (3,) where the ears join the head at the top.
 

@@ -2,7 +2,7 @@
 
 A keypoint is either a weighted sum of vertices of MakeHuman's base mesh or
 the head or tail of a bone, so it follows every pose and shape. The layout is
-found once in canonical space (X left, Y back, Z up, metres) by shooting rays
+found once in canonical space (X left, Y back, Z up, meters) by shooting rays
 at the smooth skin. Run ``python -m projects.synthetic_humans.keypoint_table``
 to rebuild the file; names and their order are kept from it.
 """
@@ -66,7 +66,7 @@ class Layout:
     Attributes:
         surface: the canonical render mesh.
         entries: name -> JSON entry without id and name.
-        lip_split: metres of jaw motion between the lips, set by ``add_mouth``.
+        lip_split: meters of jaw motion between the lips, set by ``add_mouth``.
         nose_base, chin: canonical heights, set by ``add_midline``.
     """
 

@@ -24,7 +24,7 @@ class Keypoints:
 
     Attributes:
         names: the 308 names by id.
-        lip_split: metres of jaw motion between upper and lower lip.
+        lip_split: meters of jaw motion between upper and lower lip.
     """
 
     def __init__(self, surface: Surface) -> None:

@@ -30,10 +30,10 @@ def shade(
         caster: the scene, for shadows.
         pixels: rows and columns (P,) of the visible pixels.
         size: (height, width) of the image.
-        points, normals: (P, 3) camera frame, metres and unit length.
+        points, normals: (P, 3) camera frame, meters and unit length.
         albedo: (P, 3) linear.
         layer: (P,) :class:`Layer`.
-        rng: source of the light's direction and colour.
+        rng: source of the light's direction and color.
 
     Returns:
         (P, 3) linear radiance, not clipped.
@@ -42,8 +42,8 @@ def shade(
         [rng.normal(0, 0.7), -abs(rng.normal(0.7, 0.4)), -abs(rng.normal(0.8, 0.4))]
     )
     sun /= np.linalg.norm(sun)
-    sun_colour = rng.uniform(0.6, 1.5) * (1 + rng.normal(0, 0.08, 3))
-    sky_colour = rng.uniform(0.25, 0.6) * (1 + rng.normal(0, 0.08, 3))
+    sun_color = rng.uniform(0.6, 1.5) * (1 + rng.normal(0, 0.08, 3))
+    sky_color = rng.uniform(0.25, 0.6) * (1 + rng.normal(0, 0.08, 3))
 
     lit = caster.sun_visibility(points, normals, sun)
     open_sky = _ambient(caster, pixels, size, points, normals)
@@ -56,9 +56,9 @@ def shade(
     is_eye = np.isin(layer, (Layer.EYE_LEFT, Layer.EYE_RIGHT))
     gloss, sharpness = np.where(is_eye, 0.6, 0.06), np.where(is_eye, 200, 40)
     highlight = gloss * np.maximum(0, (normals * half).sum(axis=1)) ** sharpness * lit
-    return albedo * (
-        np.outer(sky, sky_colour) + np.outer(cosine, sun_colour)
-    ) + np.outer(highlight, sun_colour)
+    return albedo * (np.outer(sky, sky_color) + np.outer(cosine, sun_color)) + np.outer(
+        highlight, sun_color
+    )
 
 
 def _ambient(
@@ -72,8 +72,8 @@ def _ambient(
     rows, cols = pixels
     height, width = size
     step = max(1, round(height / _AMBIENT_HEIGHT))
-    centre = step // 2
-    grid = (rows % step == centre) & (cols % step == centre)
+    center = step // 2
+    grid = (rows % step == center) & (cols % step == center)
     shape = (-(-height // step), -(-width // step))
     value, weight = np.zeros(shape, np.float32), np.zeros(shape, np.float32)
     at = rows[grid] // step, cols[grid] // step
@@ -112,13 +112,13 @@ def make_background(size: tuple[int, int], rng: np.random.Generator) -> np.ndarr
     for _ in range(rng.integers(3, 9)):
         x, y = rng.uniform(0, width), rng.uniform(0, height * 0.8)
         w, h = rng.uniform(30, 250) * scale, rng.uniform(30, 400) * scale
-        colour = np.clip(rng.uniform(0.05, 0.95) + rng.normal(0, 0.12, 3), 0, 1)
+        color = np.clip(rng.uniform(0.05, 0.95) + rng.normal(0, 0.12, 3), 0, 1)
         overlay = image.copy()
         if rng.random() < 0.7:
             corner = (int(x - w / 2), int(y - h / 2)), (int(x + w / 2), int(y + h / 2))
-            cv2.rectangle(overlay, *corner, colour.tolist(), -1)
+            cv2.rectangle(overlay, *corner, color.tolist(), -1)
         else:
-            cv2.circle(overlay, (int(x), int(y)), int(w / 2), colour.tolist(), -1)
+            cv2.circle(overlay, (int(x), int(y)), int(w / 2), color.tolist(), -1)
         image = cv2.addWeighted(image, 0.25, overlay, 0.75, 0)
     blur = max(0.4, rng.uniform(0.6, 4) * scale)
     return cv2.GaussianBlur(np.clip(image, 0, 1), (0, 0), blur)

@@ -83,11 +83,11 @@ def loop_subdivision(
         (inner, inside, beta),
         (border, on_border, np.full(num_vertices, 1 / 8)),
     ):
-        for centre, other in ((pairs[:, 0], pairs[:, 1]), (pairs[:, 1], pairs[:, 0])):
-            use = active[centre]
-            rows.append(centre[use])
+        for center, other in ((pairs[:, 0], pairs[:, 1]), (pairs[:, 1], pairs[:, 0])):
+            use = active[center]
+            rows.append(center[use])
             cols.append(other[use])
-            values.append(weight[centre[use]])
+            values.append(weight[center[use]])
 
     matrix = _mask_matrix(rows, cols, values, (num_vertices + num_edges, num_vertices))
     mid = (num_vertices + edge_of).reshape(num_faces, 3)
@@ -148,9 +148,9 @@ def wave_noise(points: np.ndarray, seed: int, frequency: float) -> np.ndarray:
     """Band-limited noise: a sum of eight random plane waves.
 
     Args:
-        points: (N, 3) in metres.
+        points: (N, 3) in meters.
         seed: chooses the waves.
-        frequency: angular frequency scale in rad per metre.
+        frequency: angular frequency scale in rad per meter.
 
     Returns:
         (N,) float32, mostly within [-1, 1] (at most 2 in size).

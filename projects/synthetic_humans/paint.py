@@ -12,9 +12,9 @@ from .mesh import wave_noise
 from .palette import Palette
 from .surface import Surface
 
-IRIS_ANGLE = 29.0  # degrees about the gaze axis, seen from the eyeball's centre
+IRIS_ANGLE = 29.0  # degrees about the gaze axis, seen from the eyeball's center
 PUPIL_ANGLE = 12.0
-BROW_INNER, BROW_LENGTH = -0.019, 0.050  # metres outwards from the eye centre
+BROW_INNER, BROW_LENGTH = -0.019, 0.050  # meters outwards from the eye center
 _REGION_CLASS = np.array([CLASS_ID[name] for name in REGIONS], np.uint8)
 _SOLID = {
     Layer.TEETH_UPPER: ('Upper_Teeth', (0.86, 0.83, 0.75)),
@@ -29,9 +29,9 @@ class Fragments:
     """Attributes of P visible pixels, interpolated over the hit faces.
 
     Attributes:
-        layer: (P,) :class:`Layer`; points: (P, 3) canonical, metres.
-        regions: (P, 14) region weights; arm: (P,) metres along the arm.
-        lips: (P,) lip mask in [0, 1]; jaw: (P,) metres that the jaw moves it.
+        layer: (P,) :class:`Layer`; points: (P, 3) canonical, meters.
+        regions: (P, 14) region weights; arm: (P,) meters along the arm.
+        lips: (P,) lip mask in [0, 1]; jaw: (P,) meters that the jaw moves it.
     """
 
     layer: np.ndarray
@@ -43,7 +43,7 @@ class Fragments:
 
 
 def brow_curve(t: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Eyebrow in canonical metres relative to the eye centre.
+    """Eyebrow in canonical meters relative to the eye center.
 
     Args:
         t: position in [0, 1] from the inner to the outer end.
@@ -61,8 +61,8 @@ class Painter:
 
     Args:
         surface: canonical landmarks.
-        outfit, palette: what is worn and its colours.
-        lip_split: metres of jaw motion between upper and lower lip.
+        outfit, palette: what is worn and its colors.
+        lip_split: meters of jaw motion between upper and lower lip.
     """
 
     def __init__(
@@ -92,8 +92,8 @@ class Painter:
             if not len(index):
                 continue
             if layer in _SOLID:
-                name, colour = _SOLID[layer]
-                self._set(index, CLASS_ID[name], np.array(colour))
+                name, color = _SOLID[layer]
+                self._set(index, CLASS_ID[name], np.array(color))
             else:
                 painters[layer](index, fragments)
         return self._label, np.clip(self._albedo, 0.01, 0.95)
@@ -140,12 +140,12 @@ class Painter:
         angle = np.degrees(
             np.arctan2(np.hypot(offset[:, 0], offset[:, 2]), -offset[:, 1])
         )[:, None]
-        colour = np.where(angle < IRIS_ANGLE, self.palette.iris, [0.85, 0.82, 0.80])
-        colour = np.where(angle < PUPIL_ANGLE, 0.02, colour)
-        self._set(index, CLASS_ID['Face_Neck'], colour)
+        color = np.where(angle < IRIS_ANGLE, self.palette.iris, [0.85, 0.82, 0.80])
+        color = np.where(angle < PUPIL_ANGLE, 0.02, color)
+        self._set(index, CLASS_ID['Face_Neck'], color)
 
     def _print(self, points: np.ndarray) -> np.ndarray:
-        """(P, 3) colours of the top's fabric."""
+        """(P, 3) colors of the top's fabric."""
         x, _, z = points.T
         pattern = self.palette.pattern
         if pattern == 0:
@@ -164,15 +164,15 @@ class Painter:
         worn = garment_distances(self.surface, self.outfit, points, arm)
         is_top = worn.upper > worn.lower
         label = np.where(is_top, CLASS_ID['Upper_Clothing'], CLASS_ID['Lower_Clothing'])
-        colour = np.where(is_top[:, None], self._print(points), self.palette.bottom)
-        colour = colour * _grain(points)
+        color = np.where(is_top[:, None], self._print(points), self.palette.bottom)
+        color = color * _grain(points)
 
         def over(
             mask: np.ndarray, classes: np.ndarray | int, paint: np.ndarray
         ) -> None:
-            nonlocal label, colour
+            nonlocal label, color
             label = np.where(mask, classes, label)
-            colour = np.where(mask[:, None], paint, colour)
+            color = np.where(mask[:, None], paint, color)
 
         def sided(name: str) -> np.ndarray:
             left, right = CLASS_ID[f'Left_{name}'], CLASS_ID[f'Right_{name}']
@@ -186,20 +186,20 @@ class Painter:
         is_sole = (z < self.surface.floor + 0.022)[:, None]
         shoe = np.where(is_sole, self.palette.sole, self.palette.shoe)
         over(bare & (worn.shoe > 0), sided('Shoe'), shoe)
-        self._set(index, label, colour)
+        self._set(index, label, color)
 
     def _skirt(self, index: np.ndarray, f: Fragments) -> None:
-        colour = self.palette.bottom * _grain(f.points[index])
-        self._set(index, CLASS_ID['Lower_Clothing'], colour)
+        color = self.palette.bottom * _grain(f.points[index])
+        self._set(index, CLASS_ID['Lower_Clothing'], color)
 
     def _hair(self, index: np.ndarray, f: Fragments) -> None:
         strands = wave_noise(f.points[index] * np.array([1, 1, 0.15]), 9, 700.0)
-        colour = self.palette.hair * (1 + 0.35 * strands)[:, None]
-        self._set(index, CLASS_ID['Hair'], colour)
+        color = self.palette.hair * (1 + 0.35 * strands)[:, None]
+        self._set(index, CLASS_ID['Hair'], color)
 
     def _cap(self, index: np.ndarray, f: Fragments) -> None:
-        colour = self.palette.cap * _grain(f.points[index])
-        self._set(index, CLASS_ID['Apparel'], colour)
+        color = self.palette.cap * _grain(f.points[index])
+        self._set(index, CLASS_ID['Apparel'], color)
 
 
 def _grain(points: np.ndarray) -> np.ndarray:

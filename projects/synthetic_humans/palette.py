@@ -1,7 +1,7 @@
-"""Colours of skin, hair, eyes and clothes (linear RGB reflectance).
+"""Colors of skin, hair, eyes and clothes (linear RGB reflectance).
 
-Clothes must never be taken for skin, by people or by a network: colours near
-the range of human skin tones, and muted colours of skin hue, are not used.
+Clothes must never be taken for skin, by people or by a network: colors near
+the range of human skin tones, and muted colors of skin hue, are not used.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SKIN_SATURATION = (0.12, 0.8)
 
 
 def skin_tone(melanin: np.ndarray | float) -> np.ndarray:
-    """(..., 3) linear skin colour for melanin in [0, 1] (light to dark)."""
+    """(..., 3) linear skin color for melanin in [0, 1] (light to dark)."""
     m = np.asarray(melanin, np.float64)[..., None]
     return np.exp(np.log(_LIGHT_SKIN) * (1 - m) + np.log(_DARK_SKIN) * m)
 
@@ -34,32 +34,32 @@ def skin_tone(melanin: np.ndarray | float) -> np.ndarray:
 _SKIN_CODED = skin_tone(np.linspace(0, 1, 33)) ** (1 / GAMMA)
 
 
-def skin_distance(colour: np.ndarray) -> float:
-    """Distance of a linear RGB colour to the nearest skin tone, gamma-coded."""
-    coded = np.asarray(colour, np.float64) ** (1 / GAMMA)
+def skin_distance(color: np.ndarray) -> float:
+    """Distance of a linear RGB color to the nearest skin tone, gamma-coded."""
+    coded = np.asarray(color, np.float64) ** (1 / GAMMA)
     return float(np.linalg.norm(_SKIN_CODED - coded, axis=1).min())
 
 
-def is_skin_like(colour: np.ndarray) -> bool:
-    """True if a linear RGB colour could pass for skin under some light."""
-    hue, saturation, _ = colorsys.rgb_to_hsv(*np.asarray(colour) ** (1 / GAMMA))
+def is_skin_like(color: np.ndarray) -> bool:
+    """True if a linear RGB color could pass for skin under some light."""
+    hue, saturation, _ = colorsys.rgb_to_hsv(*np.asarray(color) ** (1 / GAMMA))
     skin_hue = hue > _SKIN_HUES[0] or hue < _SKIN_HUES[1]
     muted = _SKIN_SATURATION[0] < saturation < _SKIN_SATURATION[1]
-    near = skin_distance(colour) < MIN_SKIN_DISTANCE
+    near = skin_distance(color) < MIN_SKIN_DISTANCE
     return bool(skin_hue and muted) or near
 
 
-def sample_cloth_colour(rng: np.random.Generator) -> np.ndarray:
+def sample_cloth_color(rng: np.random.Generator) -> np.ndarray:
     """(3,) linear RGB, never skin-like."""
     while True:
-        colour = rng.uniform(0.05, 0.9, 3) ** 1.3
-        if not is_skin_like(colour):
-            return colour
+        color = rng.uniform(0.05, 0.9, 3) ** 1.3
+        if not is_skin_like(color):
+            return color
 
 
 @dataclass
 class Palette:
-    """Linear RGB colours of one person; ``pattern`` is the print of the top.
+    """Linear RGB colors of one person; ``pattern`` is the print of the top.
 
     ``pattern``: 0 plain, 1 stripes, 2 checks, 3 blobs.
     """
@@ -80,7 +80,7 @@ class Palette:
 
 
 def sample_palette(phenotype: dict[str, float], rng: np.random.Generator) -> Palette:
-    """Draw colours that fit a person's ancestry (keys of ``sample_shape``)."""
+    """Draw colors that fit a person's ancestry (keys of ``sample_shape``)."""
     melanin = sum(phenotype[k] * v for k, v in _MELANIN.items())
     skin = skin_tone(np.clip(melanin + rng.normal(0, 0.1), 0, 1))
     return Palette(
@@ -88,13 +88,13 @@ def sample_palette(phenotype: dict[str, float], rng: np.random.Generator) -> Pal
         lips=skin * np.array([0.9, 0.55, 0.55]),
         hair=_HAIR[rng.choice(4, p=[0.4, 0.3, 0.2, 0.1])],
         iris=_IRIS[rng.choice(3, p=[0.7, 0.15, 0.15])],
-        top=sample_cloth_colour(rng),
-        top_print=sample_cloth_colour(rng),
-        bottom=sample_cloth_colour(rng),
-        sock=sample_cloth_colour(rng),
-        shoe=sample_cloth_colour(rng),
+        top=sample_cloth_color(rng),
+        top_print=sample_cloth_color(rng),
+        bottom=sample_cloth_color(rng),
+        sock=sample_cloth_color(rng),
+        shoe=sample_cloth_color(rng),
         sole=np.full(3, rng.choice([0.05, 0.85])),
-        belt=sample_cloth_colour(rng),
-        cap=sample_cloth_colour(rng),
+        belt=sample_cloth_color(rng),
+        cap=sample_cloth_color(rng),
         pattern=int(rng.integers(0, 4)),
     )

@@ -142,7 +142,7 @@ class Caster:
     """Bounding volume hierarchy over one triangle mesh.
 
     Args:
-        vertices: (N, 3) metres, in the frame of the later rays.
+        vertices: (N, 3) meters, in the frame of the later rays.
         faces: (F, 3).
         keep: (N,), negative where the surface is cut away; all kept if None.
     """
@@ -169,11 +169,11 @@ class Caster:
     def render(
         self, focal: float, cx: float, cy: float, height: int, width: int
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Cast one ray through every pixel centre (integer coordinates).
+        """Cast one ray through every pixel center (integer coordinates).
 
         Returns:
             face ids (H, W), -1 where nothing is hit; barycentric weights
-            (H, W, 3); depth Z in metres (H, W), 0 where nothing is hit.
+            (H, W, 3); depth Z in meters (H, W), 0 where nothing is hit.
         """
         num = height * width
         face = wp.empty(num, dtype=int, device=_DEVICE)

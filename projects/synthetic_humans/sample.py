@@ -37,10 +37,10 @@ class Sample:
         albedo: (H, W, 3) float32 linear RGB, 0 on the background.
         normal: (H, W, 3) float32 unit normals, camera frame (X right, Y down,
             Z forward), 0 on the background.
-        depth: (H, W) float32 Z in metres, 0 on the background.
+        depth: (H, W) float32 Z in meters, 0 on the background.
         mask: (H, W) bool, True on the person.
         keypoints: (308, 3) float64: u, v in pixels and COCO visibility.
-        keypoint_depth: (308,) Z in metres.
+        keypoint_depth: (308,) Z in meters.
         camera: intrinsics and pose.
         framing, pose: names of what was drawn.
     """

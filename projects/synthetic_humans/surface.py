@@ -3,7 +3,7 @@
 All layers come from MakeHuman's base mesh, so that skinning and shape changes
 reach the clothes for free. The triangulated mesh ("base") is subdivided once
 ("fine"); every per-vertex attribute is known in both. Canonical positions are
-those of one average adult at rest (X left, Y back, Z up, metres).
+those of one average adult at rest (X left, Y back, Z up, meters).
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class Surface:
         faces: (F, 3) fine faces; ``face_layer`` (F,) their :class:`Layer`.
         face_uv: (F, 3, 2) texture coordinates of the corners, 0 off the skin.
         canonical: (N, 3) fine canonical positions, float32.
-        regions: (N, 14) region weights; ``jaw`` (N,) metres moved by the jaw.
-        arm: (N,) metres along shoulder, elbow and wrist; -0.1 off the arms.
+        regions: (N, 14) region weights; ``jaw`` (N,) meters moved by the jaw.
+        arm: (N,) meters along shoulder, elbow and wrist; -0.1 off the arms.
         vertex_layer: (N,) layer of each vertex, -1 where unused.
     """
 
@@ -170,7 +170,7 @@ class Surface:
             self.mask('ears', self.face_uv) > 0.5
         ).all(axis=1)
         ear = canonical[np.unique(self.faces[self.ear_faces])]
-        self.ear_centre = ear.mean(axis=0)  # x is 0: both ears
+        self.ear_center = ear.mean(axis=0)  # x is 0: both ears
 
         upper, elbow, wrist = (
             joint(f'{bone}.L') for bone in ('upperarm01', 'lowerarm01', 'wrist')

@@ -27,7 +27,7 @@ def predict_to_folder(
         model: from ``init_model``.
         source: a picture, or a folder of them (not its subfolders).
         out_dir: is made if needed.
-        ply: write ``NAME.ply`` too, the coloured points of a pointmap model.
+        ply: write ``NAME.ply`` too, the colored points of a pointmap model.
 
     Returns:
         Pictures that could not be read -> why. The others are processed all the same.

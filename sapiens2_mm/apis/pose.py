@@ -44,7 +44,7 @@ def inference_pose(
 
     Raises:
         ValueError: if the image cannot be read, a box is not finite, empty or given
-            in normalised numbers, or the pipeline has a step for training.
+            in normalized numbers, or the pipeline has a step for training.
     """
     if isinstance(image, np.ndarray):
         path, pixels = None, to_bgr_uint8(image)
@@ -100,7 +100,7 @@ def _to_xyxy(
         if not np.isfinite(box).all():
             fault = 'is not finite'
         elif (box <= 1).all():
-            fault = 'looks normalised to 0..1; multiply it by the width and height'
+            fault = 'looks normalized to 0..1; multiply it by the width and height'
         elif (extent <= 0).any():
             fault = 'has no positive width and height; check bbox_format'
         else:

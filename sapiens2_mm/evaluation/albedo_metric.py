@@ -1,11 +1,11 @@
-"""Colour errors of albedo."""
+"""Color errors of albedo."""
 
 from torch import Tensor
 
 from sapiens2_mm.registry import METRICS
 
 from .dense_metric import DenseMetric
-from .functional import Sums, colour_sums, masked_ssim_sums
+from .functional import Sums, color_sums, masked_ssim_sums
 
 
 @METRICS.register_module()
@@ -31,7 +31,7 @@ class AlbedoMetric(DenseMetric):
         self.data_range = data_range
 
     def measure(self, pred: Tensor, target: Tensor, mask: Tensor) -> Sums:
-        return colour_sums(pred, target, mask) | masked_ssim_sums(
+        return color_sums(pred, target, mask) | masked_ssim_sums(
             pred, target, mask, self.data_range
         )
 

@@ -16,7 +16,7 @@ class DepthMetric(DenseMetric):
     """Absolute relative error, RMSE and the shares within factors 1.25, 1.25^2, 1.25^3.
 
     Computed per image and averaged over images with valid pixels. The truth is
-    ``gt_depth`` in metres; pixels where it is 0 are left out.
+    ``gt_depth`` in meters; pixels where it is 0 are left out.
 
     Args:
         alignment: what is fitted to the truth before, per image: ``'scale_shift'`` for

@@ -44,7 +44,7 @@ def angle_sums(angles: Tensor, thresholds: Sequence[float], bin_width: float) ->
 
 
 def histogram_median(histogram: Tensor, bin_width: float) -> float:
-    """Centre of the bin that holds the median."""
+    """Center of the bin that holds the median."""
     cumulative = histogram.cumsum(0)
     index = torch.searchsorted(cumulative, (cumulative[-1] + 1) // 2)
     return (index.item() + 0.5) * bin_width
@@ -83,7 +83,7 @@ def sobel_normals(points: Tensor) -> Tensor:
         points: (3, H, W), sides above 2.
 
     Returns:
-        (3, H, W) float64, not normalised, pointing away from the camera on a visible
+        (3, H, W) float64, not normalized, pointing away from the camera on a visible
         surface.
     """
     smooth = points.new_tensor([1, 4, 6, 4, 1], dtype=torch.float64)
@@ -94,8 +94,8 @@ def sobel_normals(points: Tensor) -> Tensor:
     return torch.cross(gradient[:, 0], gradient[:, 1], dim=0)
 
 
-def colour_sums(pred: Tensor, target: Tensor, valid: Tensor) -> Sums:
-    """Errors of colours and of their forward differences.
+def color_sums(pred: Tensor, target: Tensor, valid: Tensor) -> Sums:
+    """Errors of colors and of their forward differences.
 
     Args:
         pred: (3, H, W).

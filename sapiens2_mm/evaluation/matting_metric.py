@@ -13,7 +13,7 @@ from .functional import Sums
 class MattingMetric(DenseMetric):
     """Mean absolute and mean square error of alpha over all pixels.
 
-    If ``with_foreground``, also the mean absolute error of the foreground colour over
+    If ``with_foreground``, also the mean absolute error of the foreground color over
     the elements where it is known.
 
     Args:

@@ -26,7 +26,7 @@ class NormalMetric(DenseMetric):
     Args:
         thresholds: degrees; strictly below counts.
         bin_width: of the histogram that the median comes from, degrees. The median is
-            the centre of a bin, so it is exact to half of this.
+            the center of a bin, so it is exact to half of this.
         kwargs: see ``DenseMetric``.
 
     Source: Sapiens2 official repository, evaluator of the normal task.

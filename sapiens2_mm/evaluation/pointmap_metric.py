@@ -22,9 +22,9 @@ class PointmapMetric(DenseMetric):
 
     Args:
         units: ``'canonical'`` compares in canonical space, as the reference does: the
-            predicted scale plays no part, and a distance is one of metres only for a
+            predicted scale plays no part, and a distance is one of meters only for a
             camera of the canonical focal length, whatever ``within_05_cm`` says.
-            ``'metric'`` compares metres, with the predicted scale applied.
+            ``'metric'`` compares meters, with the predicted scale applied.
         thresholds: distances; strictly below counts.
         angle_thresholds: degrees; strictly below counts.
         whole_windows: take the angle only where the Sobel window lies wholly in the

@@ -35,7 +35,7 @@ _MATRICES = {'intrinsics', 'ori_intrinsics'}
 class DenseDataSample(BaseDataElement):
     """Annotations and predictions of one image.
 
-    The camera frame is X right, Y down, Z forward; pixel centres lie at integer
+    The camera frame is X right, Y down, Z forward; pixel centers lie at integer
     coordinates. Maps are (C, H, W) tensors, float32 unless said otherwise. In
     training, ``gt_*`` maps have the size of the network input; at test time that of
     the original image, as have all ``pred_*`` maps.
@@ -44,8 +44,8 @@ class DenseDataSample(BaseDataElement):
     field              C     content
     ================== ===== =====================================================
     normal             3     unit vectors; a surface facing the camera has z < 0
-    pointmap           3     (X, Y, Z) in metres
-    depth              1     Z in metres; of ``DepthHead``: relative, 0 nearest, 1
+    pointmap           3     (X, Y, Z) in meters
+    depth              1     Z in meters; of ``DepthHead``: relative, 0 nearest, 1
                              farthest
     albedo             3     RGB in [0, 1], gamma as in the image file
     alpha              1     opacity in [0, 1]

@@ -15,7 +15,7 @@ def to_uint8(values: np.ndarray) -> np.ndarray:
 
 @VISUALIZERS.register_module()
 class AlbedoVisualizer(DenseVisualizer):
-    """Albedo on grey.
+    """Albedo on gray.
 
     Source: Sapiens2 official repository, demo of the albedo task.
     """

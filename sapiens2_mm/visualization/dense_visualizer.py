@@ -9,7 +9,7 @@ from mmengine.visualization import Visualizer
 
 from sapiens2_mm.structures import DenseDataSample
 
-BACKGROUND_GREY = 100
+BACKGROUND_GRAY = 100
 
 
 class DenseVisualizer(Visualizer):
@@ -108,7 +108,7 @@ def foreground(data_sample: DenseDataSample, size: tuple[int, int]) -> np.ndarra
 
 
 def on_background(
-    colours: np.ndarray, mask: np.ndarray, background: int = BACKGROUND_GREY
+    colors: np.ndarray, mask: np.ndarray, background: int = BACKGROUND_GRAY
 ) -> np.ndarray:
-    """``colours`` (H, W, 3) uint8 where ``mask``, else one grey level."""
-    return np.where(mask[..., None], colours, np.uint8(background))
+    """``colors`` (H, W, 3) uint8 where ``mask``, else one gray level."""
+    return np.where(mask[..., None], colors, np.uint8(background))

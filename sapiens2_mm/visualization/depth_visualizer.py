@@ -12,12 +12,12 @@ from sapiens2_mm.structures import DenseDataSample
 
 from .dense_visualizer import DenseVisualizer, foreground, get_map, on_background
 
-# metres; beyond these bounds inverse depth tells nothing
+# meters; beyond these bounds inverse depth tells nothing
 NEAREST, FARTHEST = 0.1, 250.0
 
 
 def depth_bounds(depths: list[np.ndarray], mask: np.ndarray) -> tuple[float, float]:
-    """Common colour bounds of several maps: the 1st and 99th percentile in the mask.
+    """Common color bounds of several maps: the 1st and 99th percentile in the mask.
 
     Args:
         depths: (H, W) each.
@@ -49,12 +49,12 @@ def inverse_depth_norm(low: float, high: float) -> FuncNorm:
     return FuncNorm((negative_inverse, back), vmin=low, vmax=high)
 
 
-def colour_bar(height: int, mappable: ScalarMappable, label: str) -> np.ndarray:
-    """A labelled colour bar.
+def color_bar(height: int, mappable: ScalarMappable, label: str) -> np.ndarray:
+    """A labeled color bar.
 
     Args:
         height: pixels.
-        mappable: norm and colour map.
+        mappable: norm and color map.
         label: with the unit.
 
     Returns:
@@ -75,9 +75,9 @@ def colour_bar(height: int, mappable: ScalarMappable, label: str) -> np.ndarray:
 
 @VISUALIZERS.register_module()
 class DepthVisualizer(DenseVisualizer):
-    """Relative depth, near is bright, on grey with a colour bar.
+    """Relative depth, near is bright, on gray with a color bar.
 
-    Annotations are in metres at test time, predictions have no unit, so each map has
+    Annotations are in meters at test time, predictions have no unit, so each map has
     its own bounds.
 
     Source: Sapiens, demo of the depth task.
@@ -94,20 +94,20 @@ class DepthVisualizer(DenseVisualizer):
                 continue
             norm = Normalize(*depth_bounds([depth[..., 0]], mask))
             mappable = ScalarMappable(norm, colormaps['inferno_r'])
-            colours = mappable.to_rgba(depth[..., 0], bytes=True)[..., :3]
-            parts.append(on_background(colours, mask))
+            colors = mappable.to_rgba(depth[..., 0], bytes=True)[..., :3]
+            parts.append(on_background(colors, mask))
             label = 'relative depth' if kind == 'pred' else 'Z [m]'
-            parts.append(colour_bar(len(image), mappable, label))
+            parts.append(color_bar(len(image), mappable, label))
         return parts
 
 
 @VISUALIZERS.register_module()
 class PointmapVisualizer(DenseVisualizer):
-    """Z of the points in metres, as turbo colours of the inverse, on grey.
+    """Z of the points in meters, as turbo colors of the inverse, on gray.
 
-    Annotation and prediction share their bounds and one colour bar; near is red.
+    Annotation and prediction share their bounds and one color bar; near is red.
 
-    Source: Sapiens2 official repository, colours of the pointmap task.
+    Source: Sapiens2 official repository, colors of the pointmap task.
     """
 
     def panels(
@@ -124,4 +124,4 @@ class PointmapVisualizer(DenseVisualizer):
             on_background(mappable.to_rgba(depth, bytes=True)[..., :3], mask)
             for depth in depths
         ]
-        return [*parts, colour_bar(len(image), mappable, 'Z [m]')]
+        return [*parts, color_bar(len(image), mappable, 'Z [m]')]

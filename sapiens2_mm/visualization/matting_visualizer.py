@@ -19,7 +19,7 @@ def composite(
     Args:
         foreground: (H, W, 3) in [0, 1], multiplied by alpha already.
         alpha: (H, W, 1) in [0, 1].
-        background: (H, W, 3) or a colour (3,), in [0, 1].
+        background: (H, W, 3) or a color (3,), in [0, 1].
 
     Returns:
         (H, W, 3) in [0, 1].
@@ -29,7 +29,7 @@ def composite(
 
 @VISUALIZERS.register_module()
 class MattingVisualizer(DenseVisualizer):
-    """The matte in grey and the composite over green.
+    """The matte in gray and the composite over green.
 
     Source: Sapiens2 official repository, demo of the matting task.
     """
@@ -40,10 +40,10 @@ class MattingVisualizer(DenseVisualizer):
         parts = []
         for kind in kinds:
             alpha = get_map(data_sample, f'{kind}_alpha')
-            colour = get_map(data_sample, f'{kind}_foreground')
+            color = get_map(data_sample, f'{kind}_foreground')
             if alpha is not None:
                 parts.append(to_uint8(alpha).repeat(3, axis=2))
-            if alpha is not None and colour is not None:
+            if alpha is not None and color is not None:
                 green = np.array(CHROMA_GREEN) / 255
-                parts.append(to_uint8(composite(colour, alpha, green)))
+                parts.append(to_uint8(composite(color, alpha, green)))
         return parts

@@ -8,8 +8,8 @@ from sapiens2_mm.structures import DenseDataSample
 from .dense_visualizer import DenseVisualizer, foreground, get_map, on_background
 
 
-def normal_colours(normals: np.ndarray) -> np.ndarray:
-    """Colours of normals: red is x (right), green y (down), blue z (forward).
+def normal_colors(normals: np.ndarray) -> np.ndarray:
+    """Colors of normals: red is x (right), green y (down), blue z (forward).
 
     Args:
         normals: (H, W, 3) unit vectors.
@@ -23,9 +23,9 @@ def normal_colours(normals: np.ndarray) -> np.ndarray:
 
 @VISUALIZERS.register_module()
 class NormalVisualizer(DenseVisualizer):
-    """Normals as ``normal_colours`` on black.
+    """Normals as ``normal_colors`` on black.
 
-    Source: Sapiens2 official repository, colours of the normal task.
+    Source: Sapiens2 official repository, colors of the normal task.
     """
 
     def panels(
@@ -34,7 +34,7 @@ class NormalVisualizer(DenseVisualizer):
         mask = foreground(data_sample, image.shape[:2])
         maps = [get_map(data_sample, f'{kind}_normal') for kind in kinds]
         return [
-            on_background(normal_colours(normals), mask, background=0)
+            on_background(normal_colors(normals), mask, background=0)
             for normals in maps
             if normals is not None
         ]

@@ -8,7 +8,7 @@ import numpy as np
 def save_point_cloud(
     path: str | Path,
     points: np.ndarray,
-    colours: np.ndarray | None = None,
+    colors: np.ndarray | None = None,
     normals: np.ndarray | None = None,
     mask: np.ndarray | None = None,
 ) -> int:
@@ -16,8 +16,8 @@ def save_point_cloud(
 
     Args:
         path: file to write; its folder is made.
-        points: (3, H, W), X right, Y down, Z forward, metres.
-        colours: (H, W, 3) uint8 RGB.
+        points: (3, H, W), X right, Y down, Z forward, meters.
+        colors: (H, W, 3) uint8 RGB.
         normals: (3, H, W).
         mask: (1, H, W) or (H, W) bool, the points to write. Points that are not finite
             are left out too.
@@ -52,15 +52,15 @@ def save_point_cloud(
         normals = np.asarray(normals, np.float32)
         _check_size('normals', normals.shape[1:], size)
         columns.update(zip(('nx', 'ny', 'nz'), normals, strict=True))
-    if colours is not None:
-        colours = np.asarray(colours)
-        if colours.dtype != np.uint8:
+    if colors is not None:
+        colors = np.asarray(colors)
+        if colors.dtype != np.uint8:
             raise ValueError(
-                f'save_point_cloud: colours must be uint8, got {colours.dtype}'
+                f'save_point_cloud: colors must be uint8, got {colors.dtype}'
             )
-        _check_size('colours', colours.shape[:2], size)
+        _check_size('colors', colors.shape[:2], size)
         columns.update(
-            zip(('red', 'green', 'blue'), colours.transpose(2, 0, 1), strict=True)
+            zip(('red', 'green', 'blue'), colors.transpose(2, 0, 1), strict=True)
         )
     if not keep.any():
         raise ValueError(f'save_point_cloud: no point left to write to {path}')

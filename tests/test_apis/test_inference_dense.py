@@ -63,7 +63,7 @@ def make_model(task='albedo', resize=None):
 
 
 class InputAsAlbedo(torch.nn.Module):
-    """A head that returns the colours of its input."""
+    """A head that returns the colors of its input."""
 
     def __init__(self, model):
         super().__init__()
@@ -138,25 +138,25 @@ def test_sizes_in_one_batch_or_alone(task):
 
 
 def test_kinds_of_pictures_agree(tmp_path):
-    """A grey picture as L, RGB, RGBA, palette, 16-bit file, and as arrays."""
-    grey = smooth_picture(40, 30)[..., 0]
+    """A gray picture as L, RGB, RGBA, palette, 16-bit file, and as arrays."""
+    gray = smooth_picture(40, 30)[..., 0]
     folder = tmp_path / 'тест 测试 é'
     folder.mkdir()
-    rgb = Image.fromarray(np.stack([grey] * 3, -1))
+    rgb = Image.fromarray(np.stack([gray] * 3, -1))
     rgba = rgb.copy()
-    rgba.putalpha(Image.fromarray(255 - grey))
+    rgba.putalpha(Image.fromarray(255 - gray))
     files = dict(
-        l=Image.fromarray(grey),
+        l=Image.fromarray(gray),
         rgb=rgb,
         rgba=rgba,
         p=rgb.quantize(256, dither=Image.Dither.NONE),
-        i16=Image.fromarray(grey.astype(np.uint16) * 257),
+        i16=Image.fromarray(gray.astype(np.uint16) * 257),
     )
     inputs = []
     for name, image in files.items():
         image.save(folder / f'人 {name}.png')
         inputs.append(folder / f'人 {name}.png')
-    inputs += [grey, grey[..., None], np.stack([grey] * 4, -1)]
+    inputs += [gray, gray[..., None], np.stack([gray] * 4, -1)]
     model = make_model('albedo')
     first, *others = inference_dense(model, inputs, batch_size=4)
     for other in others:
@@ -227,7 +227,7 @@ def test_flat_plane_has_the_documented_axes():
 
 
 def test_metric_points_keep_their_pixels():
-    """Canonical points of a plane come back in metres at the picture's size."""
+    """Canonical points of a plane come back in meters at the picture's size."""
     model = make_model('pointmap')
     model.extract_feat = lambda inputs: inputs
     rows, cols = torch.meshgrid(torch.arange(128.0), torch.arange(96.0), indexing='ij')

@@ -27,7 +27,7 @@ def test_model_equals_one_that_was_built_and_loaded_plainly(task, build, save):
         model.state_dict().items(), plain.state_dict().values(), strict=True
     ):
         assert torch.equal(value, other), key
-    # everything that no file holds: normalisation, rotary tables, class weights, ...
+    # everything that no file holds: normalization, rotary tables, class weights, ...
     buffers = dict(plain.named_buffers())
     assert dict(model.named_buffers()).keys() == buffers.keys()
     for key, value in model.named_buffers():

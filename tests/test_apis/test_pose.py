@@ -113,8 +113,8 @@ def test_no_box_is_no_person(model, image, empty):
     [
         ([50, 10, 20, 90], 'xyxy', r'box 1 = .* no positive width'),
         ([50, 10, 20, -1], 'xywh', r'box 1 = .*\(xywh\) has no positive width'),
-        ([0.1, 0.1, 0.6, 0.9], 'xyxy', 'looks normalised'),
-        ([0.1, 0.1, 0.6, 0.9], 'xywh', 'looks normalised'),
+        ([0.1, 0.1, 0.6, 0.9], 'xyxy', 'looks normalized'),
+        ([0.1, 0.1, 0.6, 0.9], 'xywh', 'looks normalized'),
         ([np.nan, 10, 20, 90], 'xyxy', 'is not finite'),
         ([10, 10, np.inf, 90], 'xywh', 'is not finite'),
         ([10, 10, 20, 90], 'cxcywh', r'bbox_format must be "xyxy" or "xywh"'),
@@ -151,9 +151,9 @@ def test_image_kinds(model, image, tmp_path):
         assert np.array_equal(
             keypoints_of(inference_pose(model, same, BOXES)), expected
         )
-    grey = image[..., 1]
-    expected = keypoints_of(inference_pose(model, np.dstack([grey] * 3), BOXES))
-    for same in (grey, grey[..., None]):
+    gray = image[..., 1]
+    expected = keypoints_of(inference_pose(model, np.dstack([gray] * 3), BOXES))
+    for same in (gray, gray[..., None]):
         assert np.array_equal(
             keypoints_of(inference_pose(model, same, BOXES)), expected
         )

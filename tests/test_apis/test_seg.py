@@ -52,21 +52,21 @@ def test_paths_arrays_and_sizes(model, tmp_path):
 
 
 def test_kinds_of_files_give_the_same_labels(model, tmp_path):
-    grey = picture(40, 30)[..., 0]
-    rgb = Image.fromarray(grey).convert('RGB')
-    alpha = Image.fromarray(grey).convert('LA')
+    gray = picture(40, 30)[..., 0]
+    rgb = Image.fromarray(gray).convert('RGB')
+    alpha = Image.fromarray(gray).convert('LA')
     files = {
-        'L': Image.fromarray(grey),
+        'L': Image.fromarray(gray),
         'LA': alpha,
         'RGB': rgb,
         'RGBA': rgb.convert('RGBA'),
-        'P': Image.fromarray(grey).convert('P'),
-        'I;16': Image.fromarray(grey.astype(np.uint16) * 257),
+        'P': Image.fromarray(gray).convert('P'),
+        'I;16': Image.fromarray(gray.astype(np.uint16) * 257),
     }
     for name, image in files.items():
         image.save(tmp_path / f'{name[0]}{len(name)}.png')
     paths = [tmp_path / f'{n[0]}{len(n)}.png' for n in files]
-    arrays = [grey, grey[..., None], np.dstack([grey] * 4)]
+    arrays = [gray, gray[..., None], np.dstack([gray] * 4)]
     first, *others = labels(inference_seg(model, [*paths, *arrays]))
     for other in others:
         assert np.array_equal(first, other)

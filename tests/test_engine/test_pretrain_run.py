@@ -309,4 +309,4 @@ def test_two_processes_equal_one(make_config, tmp_path):
     for name, value in states[0].items():
         if name != 'num_samples':  # of one process
             torch.testing.assert_close(states[1][name], value, rtol=0, atol=1e-5)
-    assert float(states[0]['centring.centre'].abs().max()) > 0
+    assert float(states[0]['centering.center'].abs().max()) > 0

@@ -14,12 +14,12 @@ from sapiens2_mm.registry import VISUALIZERS
 from sapiens2_mm.structures import DenseDataSample
 from sapiens2_mm.visualization import save_point_cloud
 from sapiens2_mm.visualization.depth_visualizer import (
-    colour_bar,
+    color_bar,
     depth_bounds,
     inverse_depth_norm,
 )
 from sapiens2_mm.visualization.matting_visualizer import composite
-from sapiens2_mm.visualization.normal_visualizer import normal_colours
+from sapiens2_mm.visualization.normal_visualizer import normal_colors
 
 HEIGHT, WIDTH = 120, 90
 NUMBERS = count()
@@ -106,7 +106,7 @@ def test_without_a_sample_only_the_image_is_drawn(image, tmp_path):
 
 
 @pytest.mark.parametrize(
-    'normal, colour',
+    'normal, color',
     [
         ((0, 0, -1), (128, 128, 0)),  # faces the camera
         ((1, 0, 0), (255, 128, 128)),  # faces right
@@ -114,8 +114,8 @@ def test_without_a_sample_only_the_image_is_drawn(image, tmp_path):
         ((-1, 0, 0), (0, 128, 128)),
     ],
 )
-def test_normal_colours(normal, colour):
-    assert normal_colours(np.array([[normal]], float))[0, 0].tolist() == list(colour)
+def test_normal_colors(normal, color):
+    assert normal_colors(np.array([[normal]], float))[0, 0].tolist() == list(color)
 
 
 def test_normal_picture(image, tmp_path):
@@ -126,12 +126,12 @@ def test_normal_picture(image, tmp_path):
     assert (picture[~disc()[0].numpy()] == 0).all()
 
 
-def test_near_is_red_and_background_grey(image, tmp_path):
+def test_near_is_red_and_background_gray(image, tmp_path):
     picture = draw('Pointmap', image, sample(), tmp_path, draw_gt=False)
     depth = picture[:, WIDTH : 2 * WIDTH]
     assert (depth[~disc()[0].numpy()] == 100).all()
-    centre, rim = depth[60, 45].astype(int), depth[60, 45 + 33].astype(int)
-    assert centre[0] > centre[2] + 80 and rim[2] > rim[0]
+    center, rim = depth[60, 45].astype(int), depth[60, 45 + 33].astype(int)
+    assert center[0] > center[2] + 80 and rim[2] > rim[0]
 
 
 def test_pred_mask_wins_over_gt_mask(image, tmp_path):
@@ -166,20 +166,20 @@ def test_depth_bounds():
 
 @pytest.mark.filterwarnings('error')
 @pytest.mark.parametrize('depth', [-3.0, 0.0, 2.0, 500.0])
-def test_colour_bar_of_one_depth(depth):
+def test_color_bar_of_one_depth(depth):
     values = np.full((1, 9), depth)
     norm = inverse_depth_norm(*depth_bounds([values], values == depth))
-    bar = colour_bar(200, ScalarMappable(norm, colormaps['turbo_r']), 'Z [m]')
+    bar = color_bar(200, ScalarMappable(norm, colormaps['turbo_r']), 'Z [m]')
     assert bar.shape == (200, 90, 3)
 
 
-def test_colour_bar_is_coloured_and_labelled():
+def test_color_bar_is_colored_and_labeled():
     norm = inverse_depth_norm(1.0, 4.0)
-    bar = colour_bar(400, ScalarMappable(norm, colormaps['turbo_r']), 'Z [m]')
+    bar = color_bar(400, ScalarMappable(norm, colormaps['turbo_r']), 'Z [m]')
     assert bar.shape == (400, 90, 3) and bar.dtype == np.uint8
     column = bar[:, 15].astype(int)
-    colourful = np.ptp(column, axis=1) > 60
-    assert colourful.sum() > 300  # the bar itself
+    colorful = np.ptp(column, axis=1) > 60
+    assert colorful.sum() > 300  # the bar itself
     text = bar[:, 40:].astype(int)
     assert (text.max(axis=2) < 100).sum() > 80  # black tick labels and unit
 
@@ -221,7 +221,7 @@ def test_point_cloud_round_trip(image, tmp_path):
     written = save_point_cloud(
         path,
         data_sample.pred_pointmap,
-        colours=image,
+        colors=image,
         normals=data_sample.pred_normal,
         mask=data_sample.gt_mask,
     )
@@ -244,10 +244,10 @@ def test_point_cloud_leaves_out_what_is_not_finite(tmp_path):
 def test_point_cloud_errors(image, tmp_path):
     points = torch.ones(3, 2, 2)
     path = tmp_path / 'a.ply'
-    with pytest.raises(ValueError, match=r'colours of size \(120, 90\) do not fit'):
-        save_point_cloud(path, points, colours=image)
-    with pytest.raises(ValueError, match='colours must be uint8, got float64'):
-        save_point_cloud(path, points, colours=np.ones((2, 2, 3)))
+    with pytest.raises(ValueError, match=r'colors of size \(120, 90\) do not fit'):
+        save_point_cloud(path, points, colors=image)
+    with pytest.raises(ValueError, match='colors must be uint8, got float64'):
+        save_point_cloud(path, points, colors=np.ones((2, 2, 3)))
     with pytest.raises(ValueError, match='no point left'):
         save_point_cloud(path, points, mask=np.zeros((2, 2), bool))
     with pytest.raises(ValueError, match='mask of size'):

@@ -1,4 +1,4 @@
-"""Time the ways to crop, enlarge and recolour views of one image, one thread.
+"""Time the ways to crop, enlarge and recolor views of one image, one thread.
 
 Says which library ``RandomView`` should use for what: ``python
 tools/benchmark/multi_view.py [IMAGE]``.
@@ -64,8 +64,8 @@ def resizes(image: np.ndarray, size: tuple[int, int]) -> dict[str, Callable]:
     }
 
 
-def colours(image: np.ndarray) -> dict[str, Callable]:
-    """Colour changes of a local view."""
+def colors(image: np.ndarray) -> dict[str, Callable]:
+    """Color changes of a local view."""
     tensor = torch.from_numpy(image).permute(2, 0, 1).contiguous()
     table = np.arange(256, dtype=np.uint8)[::-1].copy()
     return {
@@ -96,9 +96,9 @@ def main() -> None:
         print(f'\n{kind} view of {size} from an image of {image.shape[:2]}, ms')
         for name, function in resizes(image, size).items():
             print(f'  {milliseconds(function):7.2f}  {name}')
-    print('\ncolour of a local view, ms')
+    print('\ncolor of a local view, ms')
     local = cv2.resize(image, SIZES['local'][::-1], interpolation=cv2.INTER_AREA)
-    for name, function in colours(local).items():
+    for name, function in colors(local).items():
         print(f'  {milliseconds(function):7.2f}  {name}')
 
 

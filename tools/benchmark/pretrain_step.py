@@ -64,7 +64,7 @@ def build_model(args: argparse.Namespace, joint: bool) -> nn.Module:
             head=dict(type='sapiens2_mm.PrototypeHead', num_prototypes=8192),
             contrast_loss=dict(type='sapiens2_mm.ViewContrastLoss'),
             koleo_loss=dict(type='sapiens2_mm.KoLeoLoss'),
-            centring=dict(type='sapiens2_mm.EMACentring'),
+            centering=dict(type='sapiens2_mm.EMACentering'),
         )
     model = MODELS.build(cfg)
     model.init_weights()

@@ -32,7 +32,7 @@ model = dict(
         loss_weight=0.4,
     ),
     koleo_loss=dict(type='sapiens2_mm.KoLeoLoss', reduction='mean', loss_weight=0.04),
-    centring=dict(type='sapiens2_mm.EMACentring', momentum=0.9),
+    centering=dict(type='sapiens2_mm.EMACentering', momentum=0.9),
     teacher_momentum=0.992,
     num_global_views=2,
     num_local_views=4,

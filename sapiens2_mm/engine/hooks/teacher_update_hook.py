@@ -17,10 +17,10 @@ class TeacherUpdateHook(Hook):
 
     With gradient accumulation that is once per accumulated batch, not per iteration.
     If several processes train, it also hands the model what it needs to combine the
-    centre's statistics over them.
+    center's statistics over them.
 
     Args:
-        gather_koleo: look for nearest neighbours among the samples of all processes
+        gather_koleo: look for nearest neighbors among the samples of all processes
             instead of within each.
     """
 

@@ -12,7 +12,7 @@ from .rope import rotate
 class GroupedQueryAttention(nn.Module):
     """Multi-head self-attention whose key/value heads may serve several queries.
 
-    Order: project, normalise q and k per head, rotate, attend, merge, project, scale.
+    Order: project, normalize q and k per head, rotate, attend, merge, project, scale.
     Key/value head ``j`` serves the query heads ``j*r .. j*r + r-1``,
     ``r = num_heads / num_kv_heads``.
 
@@ -20,7 +20,7 @@ class GroupedQueryAttention(nn.Module):
         embed_dims: C.
         num_heads: query heads.
         num_kv_heads: key/value heads; divides ``num_heads``.
-        qk_norm: normalise queries and keys over the head dimension.
+        qk_norm: normalize queries and keys over the head dimension.
         layer_scale: learned channel scale on the output.
     """
 

@@ -16,7 +16,7 @@ class TransformerBlock(nn.Module):
         num_heads: query heads.
         num_kv_heads: key/value heads.
         feedforward_channels: hidden channels of the SwiGLU.
-        qk_norm: normalise queries and keys.
+        qk_norm: normalize queries and keys.
         layer_scale: learned channel scale on the attention branch; the SwiGLU branch
             has none.
         drop_path_rate: probability to drop a branch of a sample while training.

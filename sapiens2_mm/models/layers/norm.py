@@ -1,4 +1,4 @@
-"""Root-mean-square normalisation."""
+"""Root-mean-square normalization."""
 
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -10,7 +10,7 @@ class RMSNorm(nn.RMSNorm):
     """torch's RMSNorm over the last dimension with the epsilon of Sapiens2.
 
     Args:
-        dims: size of the normalised dimension.
+        dims: size of the normalized dimension.
         eps: added to the mean square under the root.
     """
 

@@ -22,7 +22,7 @@ class PatchEmbed(nn.Module):
     def forward(self, x: Tensor) -> tuple[Tensor, tuple[int, int]]:
         """Embed (B, in_channels, H, W), H and W multiples of the patch size.
 
-        Images follow weights of half precision; hosts normalise in float32.
+        Images follow weights of half precision; hosts normalize in float32.
 
         Returns:
             (B, h*w, C) tokens, row by row, and the grid (h, w).

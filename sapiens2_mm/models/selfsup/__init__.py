@@ -1,6 +1,6 @@
 """Parts of pretraining. ``Sapiens2Pretrain`` itself needs mmpretrain."""
 
-from .centring import EMACentring, SinkhornCentring
+from .centering import EMACentering, SinkhornCentering
 from .ema_teacher import EMATeacher
 from .export import export_backbone
 from .mae_decoder import MAEDecoder
@@ -9,11 +9,11 @@ from .prototype_head import PrototypeHead
 
 __all__ = [
     'BlockPatchMask',
-    'EMACentring',
+    'EMACentering',
     'EMATeacher',
     'MAEDecoder',
     'PrototypeHead',
-    'SinkhornCentring',
+    'SinkhornCentering',
     'TokenMask',
     'export_backbone',
 ]

@@ -15,7 +15,7 @@ def export_backbone(
         which: ``'teacher'`` or ``'student'``.
 
     Returns:
-        Copies; nothing of decoder, head and centre.
+        Copies; nothing of decoder, head and center.
 
     Raises:
         ValueError: on another ``which``, or if the state dict has no such encoder.

@@ -13,7 +13,7 @@ from sapiens2_mm.registry import MODELS
 class PrototypeHead(BaseModule):
     """Three linear layers, a unit vector, and one logit per prototype.
 
-    The unit vector and the logits are float32 also under autocast, so that the centre
+    The unit vector and the logits are float32 also under autocast, so that the center
     is never subtracted from rounded numbers.
 
     Args:
@@ -27,7 +27,7 @@ class PrototypeHead(BaseModule):
         init_cfg: mmengine's.
 
     Source: DINOv3 (arXiv 2508.10104), whose head Sapiens2 (arXiv 2604.21681) follows
-        without giving sizes; the prototypes are not weight-normalised.
+        without giving sizes; the prototypes are not weight-normalized.
     """
 
     def __init__(

@@ -28,7 +28,7 @@ class Sapiens2Pretrain(BaseSelfSupervisor):
     views are not used.
 
     ``sapiens2_mm.TeacherUpdateHook`` must call :meth:`after_step` once per optimizer
-    step; teacher, centre and the teacher's temperature move there and nowhere else.
+    step; teacher, center and the teacher's temperature move there and nowhere else.
 
     Args:
         backbone: config of ``Sapiens2``, last block in ``out_indices``.
@@ -38,7 +38,7 @@ class Sapiens2Pretrain(BaseSelfSupervisor):
         head: config of ``PrototypeHead``; ``in_channels`` is filled in.
         contrast_loss: config of ``ViewContrastLoss``; needed with ``head``.
         koleo_loss: config of ``KoLeoLoss``, or None.
-        centring: config of ``EMACentring`` or ``SinkhornCentring``; needed with
+        centering: config of ``EMACentering`` or ``SinkhornCentering``; needed with
             ``head``, ``num_prototypes`` is filled in.
         teacher_momentum: see ``EMATeacher``.
         frozen_prototype_iters: number of optimizer steps, from the start, in which the
@@ -64,7 +64,7 @@ class Sapiens2Pretrain(BaseSelfSupervisor):
         head: dict | None = None,
         contrast_loss: dict | None = None,
         koleo_loss: dict | None = None,
-        centring: dict | None = None,
+        centering: dict | None = None,
         teacher_momentum: float = 0.992,
         frozen_prototype_iters: int = 0,
         num_global_views: int = 2,
@@ -89,7 +89,7 @@ class Sapiens2Pretrain(BaseSelfSupervisor):
             data_preprocessor=MODELS.build(data_preprocessor),
             init_cfg=init_cfg,
         )
-        _check_parts(head, contrast_loss, koleo_loss, centring)
+        _check_parts(head, contrast_loss, koleo_loss, centering)
         if backbone.num_layers - 1 not in backbone.out_indices:
             raise ValueError(
                 f'Sapiens2Pretrain: out_indices {backbone.out_indices} of the backbone '
@@ -100,11 +100,11 @@ class Sapiens2Pretrain(BaseSelfSupervisor):
         self.num_local_views = num_local_views
         self.mask_generator = TASK_UTILS.build(mask_generator)
         self.reconstruction_loss = MODELS.build(reconstruction_loss)
-        self.contrast_loss = self.koleo_loss = self.centring = self.teacher = None
+        self.contrast_loss = self.koleo_loss = self.centering = self.teacher = None
         if head is not None:
             prototypes = dict(num_prototypes=head.num_prototypes)
             self.contrast_loss = MODELS.build(contrast_loss)
-            self.centring = MODELS.build(centring, default_args=prototypes)
+            self.centering = MODELS.build(centering, default_args=prototypes)
             self.teacher = EMATeacher(backbone, head, teacher_momentum)
         if koleo_loss is not None:
             self.koleo_loss = MODELS.build(koleo_loss)
@@ -130,22 +130,22 @@ class Sapiens2Pretrain(BaseSelfSupervisor):
 
         Args:
             rank: number of this process; gives it masks of its own.
-            all_reduce: see ``Centring``.
-            gather: see ``KoLeoLoss``; None keeps its neighbours within the process.
+            all_reduce: see ``Centering``.
+            gather: see ``KoLeoLoss``; None keeps its neighbors within the process.
         """
         self.mask_generator.stream = rank
-        if self.centring is not None:
-            self.centring.all_reduce = all_reduce
+        if self.centering is not None:
+            self.centering.all_reduce = all_reduce
         if self.koleo_loss is not None:
             self.koleo_loss.gather = gather
 
     @torch.no_grad()
     def after_step(self) -> None:
-        """Move teacher and centre; to be called once after each optimizer step."""
+        """Move teacher and center; to be called once after each optimizer step."""
         self.iteration += 1
         if self.teacher is not None:
             self.teacher.follow(self.backbone, self.head)
-            self.centring.update()
+            self.centering.update()
 
     def loss(
         self, inputs: list[Tensor], data_samples: list[DataSample] | None = None
@@ -229,7 +229,9 @@ class Sapiens2Pretrain(BaseSelfSupervisor):
         iteration = int(self.iteration)
         temperature = self.contrast_loss.teacher_temperature_at(iteration)
         views = (-1, batch_size)  # of the first dimension, to (V, B)
-        targets = self.centring(self.teacher(globals_).unflatten(0, views), temperature)
+        targets = self.centering(
+            self.teacher(globals_).unflatten(0, views), temperature
+        )
         frozen = iteration < self.frozen_prototype_iters
         logits = self.head(cls_token, frozen).unflatten(0, views)
         losses = dict(loss_contrast=self.contrast_loss(logits, targets))
@@ -253,7 +255,7 @@ class Sapiens2Pretrain(BaseSelfSupervisor):
         target.
 
         Args:
-            images: (B, 3, H, W) normalised.
+            images: (B, 3, H, W) normalized.
             mask: of the images.
 
         Returns:
@@ -293,17 +295,17 @@ class Sapiens2Pretrain(BaseSelfSupervisor):
 
 
 def _check_parts(
-    head: object, contrast_loss: object, koleo_loss: object, centring: object
+    head: object, contrast_loss: object, koleo_loss: object, centering: object
 ) -> None:
     """Parts of the contrastive side come together or not at all."""
-    if head is None and (contrast_loss or koleo_loss or centring):
+    if head is None and (contrast_loss or koleo_loss or centering):
         raise ValueError(
-            'Sapiens2Pretrain: contrast_loss, koleo_loss and centring need a head; '
+            'Sapiens2Pretrain: contrast_loss, koleo_loss and centering need a head; '
             'add the head or set them to None'
         )
-    if head is not None and not (contrast_loss and centring):
+    if head is not None and not (contrast_loss and centering):
         raise ValueError(
-            'Sapiens2Pretrain: a head needs contrast_loss and centring; add them or '
+            'Sapiens2Pretrain: a head needs contrast_loss and centering; add them or '
             'set head to None'
         )
 

@@ -185,7 +185,7 @@ def test_out_indices_and_types():
     model = tiny(out_indices=(0, 1, 2, 3))
     outs = model(image)
     assert [o.shape for o in outs] == [(2, 1 + 8 + 12, 32)] * 4
-    # Only the last block's output is normalised.
+    # Only the last block's output is normalized.
     tokens, rope, grid = model.embed(image)
     assert grid == (4, 3)
     for out, block in zip(outs[:3], model.blocks, strict=False):

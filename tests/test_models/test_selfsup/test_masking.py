@@ -6,7 +6,7 @@ from sapiens2_mm.models.selfsup import BlockPatchMask, TokenMask
 
 
 def num_edges(mask: torch.Tensor, grid: tuple[int, int]) -> int:
-    """Neighbouring tokens of which one is masked."""
+    """Neighboring tokens of which one is masked."""
     m = mask.view(-1, *grid).int()
     return int(m.diff(dim=1).abs().sum() + m.diff(dim=2).abs().sum())
 

@@ -29,7 +29,7 @@ def test_teacher_sees_whole_global_views():
     torch.testing.assert_close(logits, expected)
 
 
-def test_after_step_moves_teacher_centre_and_iteration():
+def test_after_step_moves_teacher_center_and_iteration():
     model = build()
     model.loss(views())
     teacher = copy.deepcopy(model.teacher.state_dict())
@@ -45,14 +45,14 @@ def test_after_step_moves_teacher_centre_and_iteration():
         atol=1e-7,
     )
     assert int(model.iteration) == 1
-    assert float(model.centring.centre.abs().sum()) > 0
+    assert float(model.centering.center.abs().sum()) > 0
 
 
 def test_temperature_follows_the_iteration():
     model = build()
     seen = []
-    forward = model.centring.forward
-    model.centring.forward = lambda x, t: seen.append(t) or forward(x, t)
+    forward = model.centering.forward
+    model.centering.forward = lambda x, t: seen.append(t) or forward(x, t)
     for iteration in (0, 500, 1000, 5000):
         model.iteration.fill_(iteration)
         model.loss(views())

@@ -15,7 +15,7 @@ from sapiens2_mm.registry import MODELS
         config(),
         mae_only(),
         config(koleo_loss=None),
-        config(centring=dict(type='sapiens2_mm.SinkhornCentring')),
+        config(centering=dict(type='sapiens2_mm.SinkhornCentering')),
     ],
     ids=['joint', 'mae only', 'no koleo', 'sinkhorn'],
 )
@@ -203,9 +203,9 @@ def test_learns_random_images():
 @pytest.mark.parametrize(
     ('change', 'message'),
     [
-        (dict(head=None), 'contrast_loss, koleo_loss and centring need a head'),
-        (dict(contrast_loss=None), 'a head needs contrast_loss and centring'),
-        (dict(centring=None), 'a head needs contrast_loss and centring'),
+        (dict(head=None), 'contrast_loss, koleo_loss and centering need a head'),
+        (dict(contrast_loss=None), 'a head needs contrast_loss and centering'),
+        (dict(centering=None), 'a head needs contrast_loss and centering'),
         (
             dict(backbone=dict(type='sapiens2_mm.Sapiens2', arch=ARCH, out_indices=0)),
             r'out_indices \(0,\) of the backbone must contain the last block',

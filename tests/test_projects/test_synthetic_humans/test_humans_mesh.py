@@ -37,7 +37,7 @@ def test_loop_weights_of_the_octahedron():
     matrix, faces = loop_subdivision(OCTAHEDRON_FACES, 6)
     fine = matrix @ OCTAHEDRON
     assert matrix.shape == (6 + 12, 6) and faces.shape == (32, 3)
-    # Valence 4: beta = 3 / 32, the four neighbours cancel, 1 - 4 beta is left.
+    # Valence 4: beta = 3 / 32, the four neighbors cancel, 1 - 4 beta is left.
     np.testing.assert_allclose(fine[:6], OCTAHEDRON * (1 - 12 / 32), atol=1e-7)
     # Edge points: 3/8 of both ends; the opposite corners cancel.
     np.testing.assert_allclose(np.sort(np.abs(fine[6:]), axis=1)[:, 1:], 3 / 8)

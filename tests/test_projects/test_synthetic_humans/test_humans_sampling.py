@@ -1,4 +1,4 @@
-"""Strata, colours and shapes: numbers that need no renderer."""
+"""Strata, colors and shapes: numbers that need no renderer."""
 
 import json
 from pathlib import Path
@@ -85,21 +85,21 @@ def test_every_block_holds_every_stratum(seed):
     assert len(orders) > 1
 
 
-def test_cloth_colours_are_never_skin_like():
+def test_cloth_colors_are_never_skin_like():
     rng = np.random.default_rng(0)
     skin = palette.skin_tone(np.linspace(0, 1, 101)) ** (1 / 2.2)
     for _ in range(500):
-        coded = palette.sample_cloth_colour(rng) ** (1 / 2.2)
+        coded = palette.sample_cloth_color(rng) ** (1 / 2.2)
         distance = np.linalg.norm(skin - coded, axis=1).min()
         assert distance > 0.24
-        # Muted red to yellow: red leads, blue trails, and not nearly grey.
+        # Muted red to yellow: red leads, blue trails, and not nearly gray.
         red, green, blue = coded
         warm = red > green > blue and red / (green + 1e-9) < 2.5
         assert not (warm and 0.15 < (red - blue) / red < 0.75 and green < 0.85 * red)
 
 
 @pytest.mark.parametrize(
-    ('colour', 'expected'),
+    ('color', 'expected'),
     [
         ((0.72, 0.44, 0.31), True),  # light skin
         ((0.13, 0.062, 0.036), True),  # dark skin
@@ -111,8 +111,8 @@ def test_cloth_colours_are_never_skin_like():
         ((0.85, 0.85, 0.85), False),  # white
     ],
 )
-def test_is_skin_like(colour, expected):
-    assert palette.is_skin_like(np.array(colour)) is expected
+def test_is_skin_like(color, expected):
+    assert palette.is_skin_like(np.array(color)) is expected
 
 
 def test_all_clothes_of_a_palette_differ_from_the_skin():

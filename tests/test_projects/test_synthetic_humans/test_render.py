@@ -62,11 +62,11 @@ def test_normals_equal_the_depth_gradient(samples):
         normal = np.cross(down, across)
         normal /= np.maximum(np.linalg.norm(normal, axis=2, keepdims=True), 1e-12)
         inside = np.ones((SIZE[0] - 2, SIZE[1] - 2), bool)
-        centre = s.label[1:-1, 1:-1]
+        center = s.label[1:-1, 1:-1]
         for dr in (-1, 0, 1):
             for dc in (-1, 0, 1):
                 window = np.s_[1 + dr : SIZE[0] - 1 + dr, 1 + dc : SIZE[1] - 1 + dc]
-                inside &= s.mask[window] & (s.label[window] == centre)
+                inside &= s.mask[window] & (s.label[window] == center)
         cosine = (normal * s.normal[1:-1, 1:-1]).sum(axis=2)[inside]
         angles.append(np.degrees(np.arccos(np.clip(cosine, -1, 1))))
     angles = np.concatenate(angles)

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from sapiens2_mm.registry import MODELS
 
 
-class Centring(nn.Module):
+class Centering(nn.Module):
     """Base of the two ways.
 
     ``all_reduce(tensor, op)`` with op ``'sum'`` or ``'max'`` combines a tensor over the
@@ -32,18 +32,18 @@ def _one_process(x: Tensor, op: str) -> Tensor:
     return x
 
 
-@MODELS.register_module()
-class EMACentring(Centring):
+@MODELS.register_module(name=['EMACentering', 'EMACentring'])
+class EMACentering(Centering):
     """Subtract a running mean of the teacher's logits before the softmax.
 
     ``c = momentum * c + (1 - momentum) * mean(logits)``, starting at 0. ``forward``
-    uses the centre as it is and collects the logits; ``update`` moves the centre, once
+    uses the center as it is and collects the logits; ``update`` moves the center, once
     per optimizer step, by the mean over all views, samples, accumulated batches and
     processes since the last one.
 
     Args:
         num_prototypes: K.
-        momentum: weight of the old centre.
+        momentum: weight of the old center.
 
     Raises:
         ValueError: if ``momentum`` is not in [0, 1].
@@ -55,10 +55,10 @@ class EMACentring(Centring):
         super().__init__()
         if not 0 <= momentum <= 1:
             raise ValueError(
-                f'EMACentring: momentum must lie in [0, 1], got {momentum}'
+                f'EMACentering: momentum must lie in [0, 1], got {momentum}'
             )
         self.momentum = momentum
-        self.register_buffer('centre', torch.zeros(num_prototypes))
+        self.register_buffer('center', torch.zeros(num_prototypes))
         # Sum of the logits since the last update, then their number.
         self.register_buffer(
             'pending', torch.zeros(num_prototypes + 1), persistent=False
@@ -70,25 +70,25 @@ class EMACentring(Centring):
         if self.training:
             self.pending[:-1] += logits.sum((0, 1))
             self.pending[-1] += logits.shape[0] * logits.shape[1]
-        return torch.softmax((logits - self.centre) / temperature, dim=-1)
+        return torch.softmax((logits - self.center) / temperature, dim=-1)
 
     @torch.no_grad()
     def update(self) -> None:
         pending = self.all_reduce(self.pending, 'sum')
         mean = pending[:-1] / pending[-1]
-        self.centre.mul_(self.momentum).add_(mean, alpha=1 - self.momentum)
+        self.center.mul_(self.momentum).add_(mean, alpha=1 - self.momentum)
         self.pending.zero_()
 
 
-@MODELS.register_module()
-class SinkhornCentring(Centring):
+@MODELS.register_module(name=['SinkhornCentering', 'SinkhornCentring'])
+class SinkhornCentering(Centering):
     """Make all prototypes equally used within the batch, without a running state.
 
     All views and samples, of all processes, are balanced together.
 
     Args:
         num_prototypes: K.
-        num_iters: alternations of the column and row normalisation.
+        num_iters: alternations of the column and row normalization.
 
     Source: SwAV (arXiv 2006.09882) and DINOv2 (arXiv 2304.07193).
     """
