@@ -10,7 +10,7 @@ import sys
 import mmengine
 from mmengine.config import DictAction
 
-from sapiens2_mm.datasets.checker import check_config
+from sapiens2_mm.datasets.checking.checker import check_config
 from sapiens2_mm.engine import launch
 
 

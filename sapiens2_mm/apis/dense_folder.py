@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from torch import nn
 
-from sapiens2_mm.datasets.transforms.load_image import read_image
+from sapiens2_mm.datasets.io.image import read_image
 from sapiens2_mm.registry import VISUALIZERS
 from sapiens2_mm.visualization import save_point_cloud
 

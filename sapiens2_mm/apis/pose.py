@@ -12,7 +12,7 @@ from mmengine.registry import DefaultScope
 from mmengine.structures import BaseDataElement
 from torch import nn
 
-from sapiens2_mm.datasets.transforms.load_image import read_image, to_bgr_uint8
+from sapiens2_mm.datasets.io.image import read_image, to_bgr_uint8
 
 # Steps that need annotations or change the picture at random.
 _TRAINING_STEP = re.compile('Random|HalfBody|GenerateTarget|Distortion|Dropout|Album')

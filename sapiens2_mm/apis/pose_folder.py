@@ -9,8 +9,8 @@ from mmengine.structures import BaseDataElement
 from mmpose.structures import merge_data_samples
 from torch import nn
 
-from sapiens2_mm.datasets.json_file import check_entry, check_id, load_json
-from sapiens2_mm.datasets.transforms.load_image import read_image
+from sapiens2_mm.datasets.io.image import read_image
+from sapiens2_mm.datasets.io.json_file import check_entry, check_id, load_json
 from sapiens2_mm.registry import VISUALIZERS
 
 from .pictures import process_pictures

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from torch import nn
 
-from sapiens2_mm.datasets.label_image import write_label_image
-from sapiens2_mm.datasets.transforms.load_image import read_image
+from sapiens2_mm.datasets.io.image import read_image
+from sapiens2_mm.datasets.io.label_image import write_label_image
 from sapiens2_mm.registry import VISUALIZERS
 
 from .pictures import process_pictures

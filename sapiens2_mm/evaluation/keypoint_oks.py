@@ -11,7 +11,7 @@ import torch
 from mmengine.evaluator import BaseMetric
 from mmengine.logging import MessageHub, print_log
 
-from sapiens2_mm.datasets.coco_keypoints import (
+from sapiens2_mm.datasets.pose.coco_keypoints import (
     CocoKeypoints,
     describe_faults,
     read_coco_keypoints,

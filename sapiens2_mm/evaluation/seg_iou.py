@@ -13,7 +13,7 @@ from mmengine.evaluator import BaseMetric
 from mmengine.logging import MMLogger, print_log
 from prettytable import PrettyTable
 
-from sapiens2_mm.datasets.label_image import write_label_image
+from sapiens2_mm.datasets.io.label_image import write_label_image
 from sapiens2_mm.registry import METRICS
 
 from .confusion import absent_classes, confusion_matrix, confusion_scores

@@ -128,7 +128,7 @@ def test_resume_does_not_read_old_images(make_config, monkeypatch):
     straight = make_config('straight')
     train(straight)
     reads = []
-    from sapiens2_mm.datasets import unlabeled_image_dataset as module
+    from sapiens2_mm.datasets.pretrain import unlabeled_image_dataset as module
 
     read = module.read_image
     monkeypatch.setattr(module, 'read_image', lambda p: reads.append(p) or read(p))

@@ -12,7 +12,7 @@ from mmengine.fileio import list_dir_or_file
 
 from sapiens2_mm.registry import TRANSFORMS
 
-from .load_image import read_image
+from ..io.image import read_image
 
 _SUFFIXES = ('.jpg', '.jpeg', '.png', '.bmp', '.webp')
 

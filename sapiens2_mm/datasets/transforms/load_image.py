@@ -1,109 +1,12 @@
-"""Read any picture as 8-bit BGR."""
+"""Put an image into the results."""
 
-import io
-from pathlib import Path
 from typing import Any
 
-import mmengine.fileio
-import numpy as np
 from mmcv.transforms import BaseTransform
-from PIL import Image, ImageOps, UnidentifiedImageError
 
 from sapiens2_mm.registry import TRANSFORMS
 
-# Pillow modes that convert to RGB without loss of meaning; alpha is dropped
-_RGB_MODES = {'1', 'L', 'LA', 'P', 'PA', 'RGB', 'RGBA', 'RGBX', 'CMYK', 'YCbCr'}
-_READ_ERRORS = (
-    *(UnidentifiedImageError, OSError, SyntaxError, ValueError),
-    Image.DecompressionBombError,  # far too many pixels
-)
-_UINT16_MODES = {'I;16', 'I;16L', 'I;16B', 'I;16N', 'I'}
-
-
-def read_image(path: str | Path, backend_args: dict | None = None) -> np.ndarray:
-    """Read an image file.
-
-    Grey, palette, CMYK and 16-bit pictures become 8-bit BGR; an alpha channel is
-    dropped, not blended; 16-bit values are divided by 257; the orientation in the
-    file's EXIF data is applied.
-
-    Args:
-        path: local path, or any address that ``mmengine.fileio`` understands.
-        backend_args: of ``mmengine.fileio.get``.
-
-    Returns:
-        (H, W, 3) uint8, BGR.
-
-    Raises:
-        FileNotFoundError: if the file does not exist.
-        ValueError: see ``decode_image``.
-    """
-    data = mmengine.fileio.get(str(path), backend_args=backend_args)
-    return decode_image(data, str(path))
-
-
-def decode_image(data: bytes, path: str) -> np.ndarray:
-    """``read_image`` for the content of a file; ``path`` names it in errors.
-
-    Raises:
-        ValueError: if it is no image, is cut off, or has an unsupported mode; names
-            the file and the mode.
-    """
-    try:
-        image = Image.open(io.BytesIO(data))
-        image.load()
-    except _READ_ERRORS as err:
-        raise ValueError(f'cannot read image {path}: {err}') from err
-    mode = image.mode
-    if mode in _UINT16_MODES:
-        grey = np.asarray(ImageOps.exif_transpose(image))
-        if grey.min() < 0 or grey.max() > 65535:
-            raise ValueError(
-                f'cannot read image {path}: mode {mode} with values beyond 16 bits; '
-                'convert it to 8 bits'
-            )
-        return to_bgr_uint8(grey.astype(np.uint16), path)
-    if mode not in _RGB_MODES:
-        raise ValueError(
-            f'cannot read image {path}: mode {mode} is not supported, expected one of '
-            f'{sorted(_RGB_MODES | _UINT16_MODES)}; convert it to RGB'
-        )
-    rgb = np.asarray(ImageOps.exif_transpose(image).convert('RGB'))
-    return np.ascontiguousarray(rgb[..., ::-1])
-
-
-def to_bgr_uint8(image: np.ndarray, name: str = 'the array') -> np.ndarray:
-    """Bring an image array to 8-bit BGR.
-
-    Args:
-        image: (H, W), (H, W, 1), (H, W, 3) BGR or (H, W, 4) BGRA, uint8 or uint16.
-            Alpha is dropped; uint16 is divided by 257.
-        name: what to call it in an error.
-
-    Returns:
-        (H, W, 3) uint8, BGR.
-
-    Raises:
-        ValueError: for another shape or type, or an empty image.
-    """
-    shape = image.shape
-    channels = shape[2] if image.ndim == 3 else 1
-    if image.ndim not in (2, 3) or channels not in (1, 3, 4) or 0 in shape:
-        raise ValueError(
-            f'{name}: expected an image of shape (H, W), (H, W, 1), (H, W, 3) or '
-            f'(H, W, 4), got {shape}'
-        )
-    if image.dtype == np.uint16:
-        image = np.rint(image / 257).astype(np.uint8)
-    if image.dtype != np.uint8:
-        raise ValueError(
-            f'{name}: expected an image of type uint8 or uint16, got {image.dtype}; '
-            'scale it to 0..255 and convert it'
-        )
-    image = image.reshape(*shape[:2], channels)
-    if channels == 1:
-        image = image.repeat(3, axis=2)
-    return np.ascontiguousarray(image[..., :3])
+from ..io.image import read_image, to_bgr_uint8
 
 
 @TRANSFORMS.register_module()

@@ -7,7 +7,7 @@ from mmcv.transforms import BaseTransform
 
 from sapiens2_mm.registry import TRANSFORMS
 
-from .load_dense_annotations import read_array
+from ..io.array_file import read_array
 
 OPAQUE = 0.996  # from here on, the image shows nothing but the foreground
 

@@ -8,8 +8,8 @@ from mmcv.transforms import BaseTransform
 
 from sapiens2_mm.registry import TRANSFORMS
 
-from ..label_image import read_label_image
-from ..label_table import UNKNOWN, label_table
+from ..io.label_image import read_label_image
+from ..seg.label_map import UNKNOWN, label_table
 
 
 @TRANSFORMS.register_module()

@@ -7,7 +7,7 @@ from mmengine import dist
 from mmengine.hooks import Hook
 from mmengine.runner import Runner
 
-from sapiens2_mm.datasets.usable_image import describe
+from sapiens2_mm.datasets.pretrain.usable_image import describe
 from sapiens2_mm.registry import HOOKS
 
 _KEY = 'data_positions'

@@ -15,9 +15,9 @@ from mmpose.registry import KEYPOINT_CODECS
 from mmpose.structures import PoseDataSample
 from torch import Tensor, nn
 
-from sapiens2_mm.datasets.humans308_dataset import Humans308Dataset
 from sapiens2_mm.datasets.metainfo.humans308 import METAINFO
 from sapiens2_mm.datasets.metainfo.keypoint_metainfo import keypoint_groups
+from sapiens2_mm.datasets.pose.humans308_dataset import Humans308Dataset
 from sapiens2_mm.registry import MODELS
 
 from ..codecs.udp_heatmap import decode_udp_heatmaps, encode_udp_heatmaps, heatmap_pck

@@ -7,7 +7,7 @@ from mmengine.dataset import BaseDataset
 
 from sapiens2_mm.registry import DATASETS
 
-from .json_file import load_json
+from ..io.json_file import load_json
 
 
 @DATASETS.register_module()

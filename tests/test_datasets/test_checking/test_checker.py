@@ -9,7 +9,7 @@ from mmengine.config import Config
 from PIL import Image
 from torch.utils.data import ChainDataset
 
-from sapiens2_mm.datasets.checker import check_config, check_dataset
+from sapiens2_mm.datasets.checking.checker import check_config, check_dataset
 
 LOADER = 'sapiens2_mm.LoadSegAnnotations'
 

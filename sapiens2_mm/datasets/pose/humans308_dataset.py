@@ -16,6 +16,9 @@ from mmpose.datasets.datasets.utils import parse_pose_metainfo
 
 from sapiens2_mm.registry import DATASETS
 
+from ..io.json_file import check_entry, check_id, load_json
+from ..metainfo.humans308 import METAINFO
+from ..metainfo.keypoint_metainfo import check_keypoint_table, keypoint_groups
 from .coco_keypoints import (
     EMPTY_BOX,
     PersonAnnotation,
@@ -24,9 +27,6 @@ from .coco_keypoints import (
     labelled_inside,
     read_coco_keypoints,
 )
-from .json_file import check_entry, check_id, load_json
-from .metainfo.humans308 import METAINFO
-from .metainfo.keypoint_metainfo import check_keypoint_table, keypoint_groups
 
 # Tables that mmpose's transforms and heads read from every sample.
 _SAMPLE_TABLES = (

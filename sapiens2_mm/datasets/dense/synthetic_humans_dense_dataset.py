@@ -7,7 +7,7 @@ from mmengine.dataset import BaseDataset
 
 from sapiens2_mm.registry import DATASETS
 
-from .json_file import check_entry, load_json
+from ..io.json_file import check_entry, load_json
 
 DEPTH_STEP = 2e-4  # metres of one step of the depth files
 

@@ -8,7 +8,7 @@ from mmpretrain.datasets import CustomDataset
 
 from sapiens2_mm.registry import DATASETS
 
-from .transforms.load_image import read_image
+from ..io.image import read_image
 from .usable_image import UnusableImageError, check_skips, read_usable
 
 EXTENSIONS = ('.jpg', '.jpeg', '.png', '.webp', '.bmp', '.ppm', '.pgm', '.tif', '.tiff')

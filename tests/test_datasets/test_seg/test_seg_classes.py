@@ -1,7 +1,7 @@
 import pytest
 
-from sapiens2_mm.datasets.label_table import compose_label_map
-from sapiens2_mm.datasets.seg_classes import check_classes, flip_pairs, make_palette
+from sapiens2_mm.datasets.seg.label_map import compose_label_map
+from sapiens2_mm.datasets.seg.seg_classes import check_classes, flip_pairs, make_palette
 
 
 @pytest.mark.parametrize('classes', [3, (1, 2), 'ab', [None]])

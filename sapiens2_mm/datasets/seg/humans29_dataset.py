@@ -4,7 +4,7 @@ from typing import Any
 
 from sapiens2_mm.registry import DATASETS
 
-from .metainfo.humans29 import METAINFO, SOURCES
+from ..metainfo.humans29 import METAINFO, SOURCES
 from .seg_dataset import SegDataset
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .json_file import check_entry, check_id, load_json
+from ..io.json_file import check_entry, check_id, load_json
 
 # Reasons to leave a person out, in the order in which they are tried.
 CROWD = 'crowd'

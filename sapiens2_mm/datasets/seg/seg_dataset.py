@@ -13,9 +13,9 @@ from mmseg.datasets import BaseSegDataset
 
 from sapiens2_mm.registry import DATASETS
 
-from .json_file import check_entry, check_id, load_json
-from .label_image import read_label_image
-from .label_table import compose_label_map, label_table
+from ..io.json_file import check_entry, check_id, load_json
+from ..io.label_image import read_label_image
+from .label_map import compose_label_map, label_table
 from .seg_classes import check_classes, check_seg_metainfo, flip_pairs, make_palette
 
 IMAGE_SUFFIXES = ('.jpg', '.jpeg', '.png', '.bmp', '.tif', '.tiff', '.webp')

@@ -10,10 +10,10 @@ from PIL import Image
 
 from sapiens2_mm.registry import DATASETS
 
+from ..io.json_file import check_entry, load_json
+from ..metainfo.humans308 import NUM_SOURCE_KEYPOINTS, TOOTH_IDS
 from .coco_keypoints import EMPTY_BOX, NOT_FINITE
 from .humans308_dataset import Humans308Dataset
-from .json_file import check_entry, load_json
-from .metainfo.humans308 import NUM_SOURCE_KEYPOINTS, TOOTH_IDS
 
 MIN_VISIBLE = 8
 MIN_VISIBLE_BODY = 6

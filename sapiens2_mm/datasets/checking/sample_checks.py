@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .label_image import read_label_image
-from .label_table import UNKNOWN, label_table
-from .transforms.load_dense_annotations import read_array
-from .transforms.load_image import read_image
+from ..io.array_file import read_array
+from ..io.image import read_image
+from ..io.label_image import read_label_image
+from ..seg.label_map import UNKNOWN, label_table
 
 UNREADABLE = 'unreadable file'
 SIZE = 'size mismatch'

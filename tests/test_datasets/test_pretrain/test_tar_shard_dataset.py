@@ -77,7 +77,7 @@ def test_two_processes_share_the_images(folder, monkeypatch, num_workers):
     samples = []
     for rank in range(2):
         monkeypatch.setattr(
-            'sapiens2_mm.datasets.tar_shard_dataset.get_dist_info',
+            'sapiens2_mm.datasets.pretrain.tar_shard_dataset.get_dist_info',
             lambda rank=rank: (rank, 2),
         )
         dataset = make(str(folder), repeat=False)

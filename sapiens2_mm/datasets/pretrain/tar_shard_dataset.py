@@ -15,7 +15,7 @@ from webdataset.tariterators import group_by_keys, tar_file_expander
 
 from sapiens2_mm.registry import DATASETS
 
-from .transforms.load_image import decode_image
+from ..io.image import decode_image
 from .usable_image import UnusableImageError, check_skips, read_usable
 
 IMAGE_KEYS = ('jpg', 'jpeg', 'png', 'webp')
