@@ -1,7 +1,7 @@
 """Sapiens2 human-centric vision transformers for the OpenMMLab libraries."""
 
-from . import compat as _compat
+from . import _import_hooks
 
 __version__ = '0.1.0'
 
-_compat.install()  # before any host: a script may import one right after us
+_import_hooks.install()  # before any host: a script may import one right after us

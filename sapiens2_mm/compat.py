@@ -1,7 +1,6 @@
 """Shims that let the OpenMMLab hosts import and run on a current Python stack.
 
-``install()`` is called when ``sapiens2_mm`` is imported. It only places a finder on
-``sys.meta_path``; each shim runs right before the host that needs it is imported,
+Each runs at the import of the host that needs it (``sapiens2_mm._import_hooks``),
 checks whether it is needed at all, and says once in the log what it did.
 
 * mmcv without compiled operators (mmcv-lite): ``mmcv._ext`` becomes a stand-in whose
@@ -13,10 +12,7 @@ checks whether it is needed at all, and says once in the log what it did.
 """
 
 import importlib
-import importlib.util
 import sys
-from collections.abc import Callable
-from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.metadata import PackageNotFoundError, version
 from types import ModuleType
@@ -59,10 +55,11 @@ class _OpsStandIn(ModuleType):
         return missing_op
 
 
-def _prepare_mmcv() -> None:
-    spec = PathFinder.find_spec('mmcv')
-    folders = spec.submodule_search_locations if spec else None
-    if folders and PathFinder.find_spec('mmcv._ext', folders) is None:
+def replace_compiled_ops(mmcv: ModuleType) -> None:
+    """Give mmcv-lite an ``mmcv._ext``."""
+    if 'mmcv._ext' in sys.modules:
+        return
+    if PathFinder.find_spec('mmcv._ext', mmcv.__path__) is None:
         stand_in = _OpsStandIn('mmcv._ext')
         # A spec without loader is what mmengine takes as "no compiled mmcv".
         stand_in.__spec__ = ModuleSpec('mmcv._ext', None)
@@ -70,7 +67,8 @@ def _prepare_mmcv() -> None:
         _log('mmcv has no compiled operators; using a stand-in (nms by torchvision)')
 
 
-def _prepare_mmpretrain_models() -> None:
+def disable_multimodal() -> None:
+    """Keep mmpretrain from importing models that transformers 5 breaks."""
     try:
         major = int(version('transformers').split('.')[0])
     except PackageNotFoundError:
@@ -97,7 +95,8 @@ class _NeedsXtcocotools:
         )
 
 
-def _prepare_mmpose() -> None:
+def replace_xtcocotools() -> None:
+    """Let pycocotools serve mmpose where xtcocotools cannot."""
     try:
         importlib.import_module('xtcocotools._mask')
         return
@@ -116,32 +115,3 @@ def _prepare_mmpose() -> None:
         sys.modules[f'xtcocotools.{part}'] = module
         setattr(package, part, module)
     _log(f'xtcocotools cannot be used ({reason}); reading with pycocotools instead')
-
-
-class _BeforeHost(MetaPathFinder):
-    """Runs a shim when its host is about to be imported; finds nothing itself."""
-
-    def __init__(self) -> None:
-        self.shims: dict[str, Callable[[], None]] = {
-            'mmcv': _prepare_mmcv,
-            'mmpretrain.models': _prepare_mmpretrain_models,
-            'mmpose': _prepare_mmpose,
-        }
-
-    def find_spec(
-        self, fullname: str, path: Any = None, target: Any = None
-    ) -> ModuleSpec | None:
-        shim = self.shims.pop(fullname, None)
-        if shim is not None:
-            shim()
-        return None
-
-
-def install() -> None:
-    """Prepare for the import of mmcv, mmpretrain and mmpose. Safe to call again."""
-    if any(isinstance(finder, _BeforeHost) for finder in sys.meta_path):
-        return
-    finder = _BeforeHost()
-    if 'mmcv' in sys.modules:  # imported before us; its operators may still come
-        finder.find_spec('mmcv')
-    sys.meta_path.insert(0, finder)

@@ -8,11 +8,9 @@ One child of every mmengine root node, scope ``sapiens2_mm``. Configs write
 from mmengine import registry as root
 from mmengine.config.utils import MODULE2PACKAGE
 
-from . import _loader_hook
 from ._lazy import LazyRegistry
 
 MODULE2PACKAGE.setdefault('sapiens2_mm', 'sapiens2_mm')  # of `_base_ = 'sapiens2_mm::'`
-_loader_hook.install()
 
 
 def _node(parent: root.Registry, *locations: str) -> LazyRegistry:

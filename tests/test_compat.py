@@ -129,8 +129,7 @@ def test_compiled_mmcv_wins_over_the_stand_in(tmp_path):
         f"""
         import sys
         sys.path.insert(0, {str(tmp_path)!r})
-        import sapiens2_mm.compat as compat
-        compat.install()
+        import sapiens2_mm
         import mmcv, mmcv._ext
         print(mmcv._ext.real)
         """
