@@ -11,7 +11,7 @@ from mmengine.logging import print_log
 from mmengine.registry import init_default_scope
 from torch import nn
 
-from sapiens2_mm.checkpoint import UnfilledWeights, load_for_inference
+from sapiens2_mm.checkpoint import SkipInit, load_for_inference
 from sapiens2_mm.registry import DATASETS, MODELS
 
 from .model_zoo import find_model
@@ -73,7 +73,7 @@ def init_model(
         model = MODELS.build(model_cfg)
         model.init_weights()
     elif strict:
-        with UnfilledWeights(on_meta=True):
+        with SkipInit(on_meta=True):
             model = MODELS.build(model_cfg)
         meta = load_for_inference(model, str(checkpoint), device, dtype)
     else:

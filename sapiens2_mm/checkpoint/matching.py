@@ -5,14 +5,18 @@ from dataclasses import dataclass, field
 
 from torch import Tensor, nn
 
-from .errors import CheckpointError
-from .layouts.names import from_transformers, is_transformers, task_of
+from .errors import CheckpointError, listed
+from .layouts.names import (
+    HEADS,
+    backbone_prefixes,
+    from_transformers,
+    is_transformers,
+    task_of,
+    without_wrappers,
+)
 
-_HEADS = ('decode_head.', 'head.')
-_WRAPPERS = ('_orig_mod.', '_fsdp_wrapped_module.', '_checkpoint_wrapped_module.')
 # A head is the same network for another number of channels but for these layers.
 _LAST_LAYERS = ('conv_', 'final_layer', 'cls_seg')
-_MAX_LISTED = 8
 
 
 @dataclass
@@ -55,13 +59,6 @@ class Match:
         if self.unexpected:
             parts.append('unknown to the model: ' + listed(self.unexpected))
         return '; '.join(parts)
-
-
-def listed(names: Iterable[str]) -> str:
-    names = list(names)
-    more = len(names) - _MAX_LISTED
-    text = ', '.join(names[:_MAX_LISTED])
-    return f'{text}, and {more} more' if more > 0 else text
 
 
 def match(state: dict[str, Tensor], model: nn.Module, source: str) -> Match:
@@ -135,18 +132,12 @@ def _rename(
     swaps = [(prefix, target)]
     outer, target_outer = (p.removesuffix('backbone.') for p in (prefix, target))
     target_heads = [
-        head for head in _HEADS if any(n.startswith(target_outer + head) for n in names)
+        head for head in HEADS if any(n.startswith(target_outer + head) for n in names)
     ]
     if target_heads:
-        swaps += [(outer + head, target_outer + target_heads[0]) for head in _HEADS]
+        swaps += [(outer + head, target_outer + target_heads[0]) for head in HEADS]
     swaps.append((outer, target_outer))
     return _swap(state, swaps)
-
-
-def without_wrappers(key: str) -> str:
-    for wrapper in _WRAPPERS:
-        key = key.replace(wrapper, '')
-    return key
 
 
 def _official(
@@ -166,17 +157,6 @@ def _official(
         raise CheckpointError(
             f'{source} holds no {task} model of transformers: {err}'
         ) from err
-
-
-def backbone_prefixes(keys: Iterable[str]) -> list[str]:
-    """What stands before the keys of each Sapiens2 backbone."""
-    keys = set(keys)
-    return [
-        key[: -len('cls_token')]
-        for key in sorted(keys)
-        if key.endswith('cls_token')
-        and key[: -len('cls_token')] + 'storage_tokens' in keys
-    ]
 
 
 def _backbone_of(names: Iterable[str]) -> str:
@@ -232,7 +212,7 @@ def _check_depth(found: Match, unknown: list[str], source: str) -> None:
 
 def is_last_layer(key: str) -> bool:
     """Whether ``key`` belongs to the layer of a head that fixes its channels."""
-    for head in _HEADS:
+    for head in HEADS:
         _, found, name = key.rpartition(head)
         if found and name.startswith(_LAST_LAYERS):
             return not name.startswith('conv_layers')

@@ -1,4 +1,4 @@
-"""Build modules without filling their weights."""
+"""Build modules without initializing weights that a checkpoint will fill."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,7 +7,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 
-class UnfilledWeights(TorchFunctionMode):
+class SkipInit(TorchFunctionMode):
     """While active, constructors of layers draw no random numbers.
 
     A module built so must be loaded completely before use. Buffers and everything else

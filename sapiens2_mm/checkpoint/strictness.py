@@ -7,11 +7,11 @@ from .errors import CheckpointError
 from .matching import Match, is_last_layer
 
 # Computed by formula where a file (of transformers) does not bring it.
-MAY_MISS = ('rope_embed.periods', 'num_batches_tracked')
+COMPUTED = ('rope_embed.periods', 'num_batches_tracked')
 
 
 def _real(missing: list[str]) -> list[str]:
-    return [key for key in missing if not key.endswith(MAY_MISS)]
+    return [key for key in missing if not key.endswith(COMPUTED)]
 
 
 def check_inference(found: Match, source: str) -> None:
@@ -28,14 +28,14 @@ def check_inference(found: Match, source: str) -> None:
 
 
 def check_training(
-    found: Match, source: str, may_miss: Sequence[str] = ()
+    found: Match, source: str, allow_missing: Sequence[str] = ()
 ) -> str | None:
     """The backbone must be complete; the head may be new, or end in a new layer.
 
     Args:
         found: what fits.
         source: for messages.
-        may_miss: shell patterns of further names that may start untrained, such as
+        allow_missing: shell patterns of further names that may start untrained, such as
             ``'*.adapter.*'``.
 
     Returns:
@@ -48,7 +48,7 @@ def check_training(
         key
         for key in _real(found.missing)
         if key.startswith(found.backbone)
-        and not any(fnmatchcase(key, pattern) for pattern in may_miss)
+        and not any(fnmatchcase(key, pattern) for pattern in allow_missing)
     ]
     wrong = [key for key in found.mismatched if not is_last_layer(key)]
     if lost or wrong:

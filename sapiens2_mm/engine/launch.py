@@ -82,7 +82,7 @@ def _fill_backbone_by_load_from(cfg: Config) -> None:
     # To draw random weights first, which load_from replaces, takes long.
     load = cfg.default_hooks['load']
     starts_from_file = cfg.get('load_from') and not cfg.get('resume')
-    if not starts_from_file or not load or load.get('may_miss'):
+    if not starts_from_file or not load or load.get('allow_missing'):
         return
     model = cfg.model.get('module', cfg.model)  # test-time augmentation wraps it
     backbone = model.get('backbone') or {}

@@ -6,7 +6,7 @@ from mmengine.config import Config
 
 from sapiens2_mm.apis import find_model, list_models
 from sapiens2_mm.apis.model_zoo import config_dir
-from sapiens2_mm.checkpoint import UnfilledWeights
+from sapiens2_mm.checkpoint import SkipInit
 from sapiens2_mm.checkpoint.io.hub import HubAddress
 from sapiens2_mm.checkpoint.layouts.convert import to_official
 from sapiens2_mm.checkpoint.matching import match
@@ -58,7 +58,7 @@ def test_config_is_that_of_the_published_file(name):
     assert Path(info.config).is_file()
 
     cfg = Config.fromfile(info.config)
-    with UnfilledWeights(on_meta=True):
+    with SkipInit(on_meta=True):
         model = MODELS.build(cfg.model)
     count = sum(p.numel() for p in model.parameters()) / 1e6
     assert count == pytest.approx(PARAMETERS[f'{size}_{task}'], abs=0.02)

@@ -345,9 +345,9 @@ def test_weights_may_be_read_as_bf16(build, save):
 
 
 def test_weights_that_stay_on_meta_are_an_error(build, save, backbone):
-    from sapiens2_mm.checkpoint import UnfilledWeights
+    from sapiens2_mm.checkpoint import SkipInit
 
-    with UnfilledWeights(on_meta=True):
+    with SkipInit(on_meta=True):
         model = MODELS.build(model_cfg('normal').model)
     assert model.decode_head.conv_normal.weight.is_meta
     with pytest.raises(CheckpointError, match='without values'):

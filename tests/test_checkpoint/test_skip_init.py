@@ -1,7 +1,7 @@
 import torch
 from torch import nn
 
-from sapiens2_mm.checkpoint import UnfilledWeights
+from sapiens2_mm.checkpoint import SkipInit
 
 
 class Layer(nn.Module):
@@ -21,7 +21,7 @@ class Layer(nn.Module):
 def test_weights_stand_on_meta_and_everything_else_is_real():
     torch.manual_seed(0)
     state = torch.get_rng_state()
-    with UnfilledWeights(on_meta=True):
+    with SkipInit(on_meta=True):
         layer = Layer()
     assert torch.equal(torch.get_rng_state(), state)
     assert layer.linear.weight.is_meta and layer.linear.bias.is_meta
@@ -38,10 +38,10 @@ def test_weights_stand_on_meta_and_everything_else_is_real():
 
 def test_without_meta_nothing_is_drawn():
     state = torch.get_rng_state()
-    with UnfilledWeights():
+    with SkipInit():
         layer = Layer()
     assert torch.equal(torch.get_rng_state(), state)
     assert not layer.linear.weight.is_meta
     assert layer.filled.tolist() == [3.0, 3.0]
-    with UnfilledWeights():
+    with SkipInit():
         assert nn.init.normal_(tensor=torch.ones(1)) == 1.0

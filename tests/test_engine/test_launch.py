@@ -122,7 +122,7 @@ def test_load_from_spares_the_backbone_its_random_weights(wrapped, monkeypatch):
     assert init_cfg(load_from='a.pth', backbone=dict(type='acme.Adapted')) is None
     assert init_cfg() is None
     assert init_cfg(load_from='a.pth', resume=True) is None
-    hook = dict(type='sapiens2_mm.LoadCheckpointHook', may_miss=['*.adapter.*'])
+    hook = dict(type='sapiens2_mm.LoadCheckpointHook', allow_missing=['*.adapter.*'])
     assert init_cfg(load_from='a.pth', default_hooks=dict(load=hook)) is None
     assert init_cfg(load_from='a.pth', default_hooks=dict(load=None)) is None
 

@@ -15,11 +15,11 @@ from safetensors import __version__ as safetensors_version
 from torch import Tensor
 
 from ..errors import CheckpointError
-from ..layouts.names import PERIODS
 from .hub import download_hub_file, download_url
 from .shard_index import INDEX_SUFFIX, shards_of
 from .unpickler import RestrictedPickle, UnsafePickleError
 
+PERIODS = 'rope_embed.periods'  # a buffer that keeps its dtype when weights are cast
 Location = str | torch.device | Callable | dict | None
 
 # Where tools put the weights, in the order the official loader looks.
@@ -92,7 +92,7 @@ def read_checkpoint(
     checkpoint, entries = _read_file(path, map_location, dtype)
     result = _unwrap(checkpoint, str(source), entries)
     for key, value in result['state_dict'].items():
-        result['state_dict'][key] = _cast(key, value, dtype)
+        result['state_dict'][key] = cast(key, value, dtype)
     return result
 
 
@@ -128,7 +128,8 @@ def _only_weights_of(folder: Path) -> Path:
     return found[0]
 
 
-def _cast(key: str, value: Any, dtype: torch.dtype | None) -> Any:
+def cast(key: str, value: Any, dtype: torch.dtype | None) -> Any:
+    """A floating weight in ``dtype``; everything else as it is."""
     if dtype is None or not isinstance(value, Tensor) or not value.is_floating_point():
         return value
     return value if key.endswith(PERIODS) else value.to(dtype)
@@ -202,7 +203,7 @@ def _read_safetensors(
         )
     with safe_open(path, **options) as file:
         tensors = {
-            key: _cast(key, file.get_tensor(key), dtype)
+            key: cast(key, file.get_tensor(key), dtype)
             for key in file.keys()  # noqa: SIM118
         }
         return tensors, file.metadata() or {}

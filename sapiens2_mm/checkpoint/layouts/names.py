@@ -7,17 +7,22 @@
 * ``transformers``: the names of Hugging Face transformers 5.24.
 """
 
+from collections.abc import Iterable
+
 import torch
 from torch import Tensor
 
 from ..errors import CheckpointError
+from ..io.reader import PERIODS
 from .key_map import KeyMap, Prefix, Rename, Rule, SplitRows
 
 LAYOUTS = ('official', 'ours', 'transformers')
 TASKS = ('pretrain', 'pose', 'seg', 'normal', 'pointmap', 'albedo', 'matting')
 _DECONV_TASKS = ('pose', 'seg')
 _HEAD = 'decode_head.'
-PERIODS = 'rope_embed.periods'
+HEADS = (_HEAD, 'head.')
+# What compilation and sharding leave in names.
+_WRAPPERS = ('_orig_mod.', '_fsdp_wrapped_module.', '_checkpoint_wrapped_module.')
 
 _BACKBONE = (
     ('cls_token', 'embeddings.cls_token'),
@@ -126,10 +131,9 @@ def to_transformers(state: dict[str, Tensor], task: str) -> dict[str, Tensor]:
 
 def released_periods(state: dict[str, Tensor], prefix: str) -> Tensor:
     """The bf16 table that every released file holds, for these weights."""
-    from sapiens2_mm.models.layers import RotaryEmbedding  # which imports this package
-
     head_dims = len(state[f'{prefix}blocks.0.attn.q_norm.weight'])
-    return RotaryEmbedding(head_dims).periods
+    steps = torch.arange(head_dims // 4, dtype=torch.bfloat16)
+    return 100.0 ** (4 * steps / head_dims)
 
 
 def to_our_names(state: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -174,3 +178,21 @@ def task_of(state: dict[str, Tensor]) -> str | None:
     if 'decode_head.input_conv.convolution.weight' in state:
         return {3: 'normal', 4: 'matting'}.get(channels)
     return {308: 'pose', 29: 'seg'}.get(channels)
+
+
+def without_wrappers(key: str) -> str:
+    """The name without what compilation or sharding put into it."""
+    for wrapper in _WRAPPERS:
+        key = key.replace(wrapper, '')
+    return key
+
+
+def backbone_prefixes(keys: Iterable[str]) -> list[str]:
+    """What stands before the keys of each Sapiens2 backbone."""
+    keys = set(keys)
+    return [
+        key[: -len('cls_token')]
+        for key in sorted(keys)
+        if key.endswith('cls_token')
+        and key[: -len('cls_token')] + 'storage_tokens' in keys
+    ]

@@ -13,7 +13,7 @@ from sapiens2_mm.checkpoint.errors import CheckpointError
 from sapiens2_mm.checkpoint.loading import fill_parameters, log_summary
 from sapiens2_mm.checkpoint.matching import match
 from sapiens2_mm.checkpoint.strictness import (
-    MAY_MISS,
+    COMPUTED,
     check_inference,
     check_resume,
     check_training,
@@ -35,14 +35,14 @@ class LoadCheckpointHook(Hook):
     One line in the log counts matched, missing and unexpected keys.
 
     Args:
-        may_miss: shell patterns of weights inside the backbone that ``load_from`` may
-            leave untrained, such as ``'*.adapter.*'``.
+        allow_missing: shell patterns of weights inside the backbone that ``load_from``
+            may leave untrained, such as ``'*.adapter.*'``.
     """
 
     priority = 'VERY_HIGH'  # before hooks that read the weights, such as EMAHook
 
-    def __init__(self, may_miss: Sequence[str] = ()) -> None:
-        self.may_miss = tuple(may_miss)
+    def __init__(self, allow_missing: Sequence[str] = ()) -> None:
+        self.allow_missing = tuple(allow_missing)
 
     def after_load_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
         """Give the weights the model's names.
@@ -61,7 +61,7 @@ class LoadCheckpointHook(Hook):
             check_resume(found, source)
             _check_parameter_groups(runner, checkpoint, source)
         elif isinstance(runner.optim_wrapper, OptimWrapper | OptimWrapperDict):
-            warning = check_training(found, source, self.may_miss)
+            warning = check_training(found, source, self.allow_missing)
             if warning:
                 runner.logger.log(logging.WARNING, warning)
         else:
@@ -69,7 +69,7 @@ class LoadCheckpointHook(Hook):
         log_summary(found, source)
         own = model.state_dict()
         for key in [*found.missing, *found.mismatched]:
-            computed = key.startswith(found.backbone) and key.endswith(MAY_MISS)
+            computed = key.startswith(found.backbone) and key.endswith(COMPUTED)
             if key.startswith(_HEADS) or computed:
                 found.state[key] = own[key]  # or mmengine would warn once more
         if not runner._resume:  # a file that is resumed from may be deleted soon

@@ -10,7 +10,7 @@ from mmengine.utils import to_2tuple
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from sapiens2_mm.checkpoint import UnfilledWeights, load_backbone
+from sapiens2_mm.checkpoint import SkipInit, load_backbone
 from sapiens2_mm.registry import MODELS
 
 from ..layers import (
@@ -139,7 +139,7 @@ class Sapiens2(BaseModule):
         )
         drop_path_rates = np.linspace(0, drop_path_rate, self.num_layers).tolist()
         # Random numbers that init_weights() replaces by a checkpoint take long to draw.
-        draws = nullcontext() if pretrained_cfg(init_cfg) is None else UnfilledWeights()
+        draws = nullcontext() if pretrained_cfg(init_cfg) is None else SkipInit()
         with draws:
             self.blocks = nn.ModuleList(
                 TransformerBlock(

@@ -182,7 +182,7 @@ def test_added_weights_of_the_backbone_must_be_named(save, tmp_path, lines):
     with pytest.raises(CheckpointError, match=r'missing .*backbone\.adapter\.weight'):
         toy_runner(tmp_path, adapted(), load_from=path).train()
     hooks = dict(
-        load=dict(type='sapiens2_mm.LoadCheckpointHook', may_miss=['*.adapter.*'])
+        load=dict(type='sapiens2_mm.LoadCheckpointHook', allow_missing=['*.adapter.*'])
     )
     toy_runner(tmp_path, adapted(), 1, load_from=path, extra_hooks=hooks).train()
     assert [text for _, text in lines if 'start untrained' in text]

@@ -1,0 +1,76 @@
+"""``config.json`` of a converted model, for ``from_pretrained`` of transformers."""
+
+from .official import OfficialWeights
+
+_CLASSES = {
+    'pretrain': 'Sapiens2Model',
+    'pose': 'Sapiens2ForPoseEstimation',
+    'seg': 'Sapiens2ForSemanticSegmentation',
+    'normal': 'Sapiens2ForNormalEstimation',
+    'pointmap': 'Sapiens2ForPointmapEstimation',
+    'matting': 'Sapiens2ForImageMatting',
+}
+
+
+def transformers_config(weights: OfficialWeights, dtypes: set[str]) -> dict:
+    sizes, state, start = weights.sizes(), weights.state, weights.prefix
+    head_dims = sizes['embed_dims'] // sizes['num_heads']
+    kv_heads = [
+        state[f'{start}blocks.{n}.attn.wk.weight'].shape[0] // head_dims
+        for n in range(sizes['num_layers'])
+    ]
+    config = dict(
+        model_type='sapiens2',
+        architectures=[_CLASSES[weights.task]],
+        hidden_size=sizes['embed_dims'],
+        intermediate_size=sizes['feedforward_channels'],
+        num_hidden_layers=sizes['num_layers'],
+        num_attention_heads=sizes['num_heads'],
+        num_key_value_heads_per_layer=kv_heads,
+        num_register_tokens=state[start + 'storage_tokens'].shape[1],
+        patch_size=sizes['patch_size'],
+        image_size=[1024, 768],
+        key_bias=True,
+        use_gated_mlp=True,
+        layerscale_value=1e-4,
+        pos_embed_rescale=None,
+        normalize_backbone_outputs=False,
+        dtype=dtypes.pop() if len(dtypes) == 1 else 'float32',
+    )
+    if weights.task != 'pretrain':
+        channels = state[f'decode_head.conv_{weights.task}.weight'].shape[0]
+        labels = {str(index): f'LABEL_{index}' for index in range(channels)}
+        config['id2label'] = labels
+        config['label2id'] = {name: int(index) for index, name in labels.items()}
+        config['head_config'] = _head_config(weights)
+    return config
+
+
+def _head_config(weights: OfficialWeights) -> dict:
+    refine = weights.layers('conv_layers')
+    if weights.task in ('pose', 'seg'):
+        # a transposed convolution: (in, out, kernel, kernel)
+        deconv = weights.layers('deconv_layers')
+        return dict(
+            upsample_out_channels=[layer.shape[1] for layer in deconv],
+            upsample_kernel_sizes=[layer.shape[2] for layer in deconv],
+            conv_out_channels=[layer.shape[0] for layer in refine],
+            conv_kernel_sizes=[layer.shape[2] for layer in refine],
+        )
+    upsample = weights.layers('upsample_blocks')
+    config = dict(
+        use_pixel_shuffle=True,
+        upsample_out_channels=[layer.shape[0] // 4 for layer in upsample],
+        upsample_kernel_sizes=[layer.shape[2] for layer in upsample],
+        conv_out_channels=[layer.shape[0] for layer in refine],
+        conv_kernel_sizes=[layer.shape[2] for layer in refine],
+    )
+    if weights.task == 'pointmap':
+        scale, final = weights.layers('scale_conv_layers'), 'scale_final_layer'
+        config.update(
+            scale_conv_out_channels=[layer.shape[0] for layer in scale],
+            scale_conv_kernel_sizes=[layer.shape[2] for layer in scale],
+            scale_final_input_size=weights.layers(final)[0].shape[1],
+            scale_final_hidden_sizes=[w.shape[0] for w in weights.layers(final)[:-1]],
+        )
+    return config
