@@ -107,9 +107,9 @@ class Sapiens2(BaseModule):
         check_number('patch_size', patch_size)
         self.patch_size = patch_size
         self.use_tokenizer = use_tokenizer
-        self.size_multiple = patch_size * (window_size if use_tokenizer else 1)
+        self.stride = patch_size * (window_size if use_tokenizer else 1)
         self.img_size = to_2tuple(img_size)
-        check_size('img_size', self.img_size, patch_size, self.size_multiple)
+        check_size('img_size', self.img_size, patch_size, self.stride)
         self.out_indices = parse_out_indices(out_indices, self.num_layers)
         check_options(out_type, frozen_stages, drop_path_rate, self.num_layers)
         self.out_type = out_type
@@ -158,7 +158,7 @@ class Sapiens2(BaseModule):
         """Encode images.
 
         Args:
-            x: (B, in_channels, H, W), sides multiples of ``size_multiple``.
+            x: (B, in_channels, H, W), sides multiples of ``stride``.
             ids_keep: (B, n) long, patches of each image to encode, counted row by row
                 (windows, if there is a tokenizer). The others are dropped before the
                 first block. None keeps all.
@@ -194,10 +194,10 @@ class Sapiens2(BaseModule):
                 f'Sapiens2: expected images (B, C, H, W), got shape {tuple(x.shape)}'
             )
         size = tuple(x.shape[2:])
-        check_size('input size', size, self.patch_size, self.size_multiple)
+        check_size('input size', size, self.patch_size, self.stride)
         x, grid = self.patch_embed(x)
         if ids_keep is not None:
-            stride = self.size_multiple // self.patch_size
+            stride = self.stride // self.patch_size
             num_tokens = grid[0] * grid[1] // stride**2
             check_ids_keep(ids_keep, x.shape[0], num_tokens)
         if self.use_tokenizer:

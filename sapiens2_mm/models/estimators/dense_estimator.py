@@ -8,8 +8,6 @@ from torch import Tensor
 from sapiens2_mm.registry import MODELS
 from sapiens2_mm.structures import DenseDataSample
 
-from ..backbones import Sapiens2
-
 
 @MODELS.register_module()
 class DenseEstimator(BaseModel):
@@ -19,15 +17,15 @@ class DenseEstimator(BaseModel):
     task checkpoints.
 
     Args:
-        backbone: returns a tuple of feature maps.
+        backbone: returns a tuple of feature maps. One that tells its ``stride`` and
+            ``img_size`` is compared with the head here.
         decode_head: config of a ``DenseHead``.
         neck: between the two.
         data_preprocessor: ``DenseDataPreprocessor`` by default.
         init_cfg: of mmengine's ``BaseModule``.
 
     Raises:
-        ValueError: if the head cannot work on the backbone's feature size; raised
-            here, not at the first image.
+        ValueError: if the head cannot work on the backbone's feature size.
     """
 
     def __init__(
@@ -44,10 +42,10 @@ class DenseEstimator(BaseModel):
         self.backbone = MODELS.build(backbone)
         self.neck = None if neck is None else MODELS.build(neck)
         self.decode_head = MODELS.build(decode_head)
-        if isinstance(self.backbone, Sapiens2) and self.neck is None:
-            height, width = self.backbone.img_size
-            stride = self.backbone.size_multiple
-            self.decode_head.check_feature_size((height // stride, width // stride))
+        stride = getattr(self.backbone, 'stride', None)
+        if stride is not None and self.neck is None:
+            size = tuple(side // stride for side in self.backbone.img_size)
+            self.decode_head.check_feature_size(size)
 
     @property
     def with_neck(self) -> bool:

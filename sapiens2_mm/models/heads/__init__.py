@@ -5,7 +5,6 @@ from .depth_head import DepthHead
 from .matting_head import MattingHead
 from .normal_head import NormalHead
 from .pointmap_head import PointmapHead
-from .probe_heads import ProbeAlbedoHead, ProbeNormalHead, ProbePointmapHead
 
 __all__ = [
     'AlbedoHead',
@@ -13,7 +12,4 @@ __all__ = [
     'MattingHead',
     'NormalHead',
     'PointmapHead',
-    'ProbeAlbedoHead',
-    'ProbeNormalHead',
-    'ProbePointmapHead',
 ]

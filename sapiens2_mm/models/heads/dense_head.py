@@ -1,4 +1,4 @@
-"""Decoder and contract shared by the heads of dense regression."""
+"""Decoder, losses and predictions shared by the heads of dense regression."""
 
 from collections.abc import Iterable, Sequence
 
@@ -7,9 +7,10 @@ import torch.nn.functional as F
 from mmengine.model import BaseModule
 from torch import Tensor, nn
 
-from sapiens2_mm.models.layers import RMSNorm
 from sapiens2_mm.registry import MODELS
 from sapiens2_mm.structures import DenseDataSample
+
+from ..layers import make_conv_layers, make_upsample_blocks
 
 # What the reference fills its heads with.
 DENSE_INIT = [
@@ -18,101 +19,77 @@ DENSE_INIT = [
 ]
 
 
-class ChannelRMSNorm(nn.Module):
-    """RMSNorm over the channels of each pixel; (B, C, H, W) both ways."""
-
-    def __init__(self, channels: int) -> None:
-        super().__init__()
-        self.norm = RMSNorm(channels)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.norm(x.movedim(1, -1)).movedim(-1, 1)
-
-
 class DenseHead(BaseModule):
-    """Pixel-shuffle decoder; base class of the dense heads.
+    """Pixel-shuffle decoder and 1x1 predictor; base class of the dense heads.
 
-    A 3x3 conv, upsampling stages (3x3 conv, pixel shuffle by 2), refining convs; each
-    with a norm and SiLU. A subclass adds its 1x1 predictor, ``forward``, ``loss`` and
-    ``predict``. Parameters carry the official names: ``input_conv.0``,
-    ``upsample_blocks.i.0``, ``conv_layers.{0,3,..}``.
+    A 3x3 conv, upsampling stages (3x3 conv, pixel shuffle by 2), refining convs, each
+    with a norm and SiLU; then the predictor. Parameters carry the official names:
+    ``input_conv.0``, ``upsample_blocks.i.0``, ``conv_layers.{0,3,..}``,
+    ``conv_<field>``. Without upsampling stages there is no 3x3 conv either, and
+    without refining convs nothing but the predictor: a linear probe.
+
+    A subclass says what it predicts::
+
+        field = 'normal'  # reads gt_normal, writes pred_normal, predicts by conv_normal
+        channels = 3
+
+
+        def activation(self, values):  # what makes a prediction of the predictor's map
+            return F.normalize(values, dim=1)
 
     InstanceNorm has no parameters and always uses the statistics of the image at hand,
     so the padding of a letterbox influences the result, in the reference as well.
 
     Args:
         in_channels: channels of the backbone's last feature map.
-        upsample_channels: channels after each upsampling stage.
+        upsample_channels: channels after each upsampling stage; empty for a probe.
         conv_out_channels: channels after each refining conv; may be empty.
         conv_kernel_sizes: odd, one per refining conv.
-        norm_layer: makes a norm from a number of channels.
         loss_decode: config or configs of the losses on the predicted map.
         init_cfg: Kaiming normal by default.
 
     Raises:
-        ValueError: if no upsampling stage is given, or the refining lists do not fit.
+        ValueError: if the refining lists do not fit.
 
     Source: Sapiens2 paper, dense prediction heads; official repository.
     """
 
+    field: str
+    channels: int
+    norm_layer: type[nn.Module] = nn.InstanceNorm2d
+    default_init = DENSE_INIT
+
     def __init__(
         self,
         in_channels: int,
-        upsample_channels: Sequence[int],
+        upsample_channels: Sequence[int] = (),
         conv_out_channels: Sequence[int] = (),
         conv_kernel_sizes: Sequence[int] = (),
-        norm_layer: type[nn.Module] = nn.InstanceNorm2d,
         loss_decode: dict | Sequence[dict] = (),
         init_cfg: dict | list[dict] | None = None,
     ) -> None:
-        super().__init__(DENSE_INIT if init_cfg is None else init_cfg)
-        name = type(self).__name__
-        if not upsample_channels:
-            raise ValueError(f'{name}: upsample_channels needs at least one entry')
-        if len(conv_out_channels) != len(conv_kernel_sizes):
-            raise ValueError(
-                f'{name}: conv_out_channels and conv_kernel_sizes need one entry per '
-                f'conv, got {list(conv_out_channels)} and {list(conv_kernel_sizes)}'
-            )
-        if any(size % 2 == 0 for size in conv_kernel_sizes):
-            raise ValueError(
-                f'{name}: conv_kernel_sizes must be odd, got {list(conv_kernel_sizes)}'
-            )
+        super().__init__(self.default_init if init_cfg is None else init_cfg)
         self.in_channels = in_channels
-        self.input_conv = nn.Sequential(
-            nn.Conv2d(in_channels, in_channels, 3, padding=1),
-            norm_layer(in_channels),
-            nn.SiLU(inplace=True),
+        norm = self.norm_layer
+        first = ((in_channels,), (3,)) if upsample_channels else ((), ())
+        self.input_conv = make_conv_layers(in_channels, *first, norm)
+        self.upsample_blocks = make_upsample_blocks(
+            in_channels, upsample_channels, norm
         )
-        channels = in_channels
-        self.upsample_blocks = nn.ModuleList()
-        for out_channels in upsample_channels:
-            block = nn.Sequential(
-                nn.Conv2d(channels, 4 * out_channels, 3, padding=1),
-                nn.PixelShuffle(2),
-                norm_layer(out_channels),
-                nn.SiLU(inplace=True),
-            )
-            self.upsample_blocks.append(block)
-            channels = out_channels
-        convs: list[nn.Module] = []
-        for out_channels, size in zip(
-            conv_out_channels, conv_kernel_sizes, strict=True
-        ):
-            convs += [
-                nn.Conv2d(channels, out_channels, size, padding=size // 2),
-                norm_layer(out_channels),
-                nn.SiLU(inplace=True),
-            ]
-            channels = out_channels
-        self.conv_layers = nn.Sequential(*convs)
-        self.decoded_channels = channels
+        upsampled = (in_channels, *upsample_channels)[-1]
+        self.conv_layers = make_conv_layers(
+            upsampled, conv_out_channels, conv_kernel_sizes, norm
+        )
+        decoded = (upsampled, *conv_out_channels)[-1]
+        self.add_module(f'conv_{self.field}', nn.Conv2d(decoded, self.channels, 1))
         self.loss_decode = build_losses(loss_decode)
 
     def check_feature_size(self, feature_size: tuple[int, int]) -> None:
         """Raise ValueError if the head cannot work on a (h, w) feature map."""
         height, width = feature_size
-        uses_instance_norm = isinstance(self.input_conv[1], nn.InstanceNorm2d)
+        uses_instance_norm = any(
+            isinstance(m, nn.InstanceNorm2d) for m in self.modules()
+        )
         if uses_instance_norm and height * width < 2:
             raise ValueError(
                 f'{type(self).__name__}: instance norm needs a feature map of at least '
@@ -120,27 +97,44 @@ class DenseHead(BaseModule):
                 '2x1, so enlarge img_size'
             )
 
-    def decode(self, feats: Sequence[Tensor]) -> Tensor:
-        """Last feature map (B, in_channels, h, w) to (B, C, h * 2^n, w * 2^n)."""
-        x = self.input_conv(feats[-1])
-        for block in self.upsample_blocks:
-            x = block(x)
-        return self.conv_layers(x)
-
     def forward(self, feats: Sequence[Tensor]) -> Tensor:
-        raise NotImplementedError
+        """Last map (B, in_channels, h, w) to (B, channels, h * 2^n, w * 2^n)."""
+        x = self.conv_layers(self.upsample_blocks(self.input_conv(feats[-1])))
+        return self.get_submodule(f'conv_{self.field}')(x)
+
+    def activation(self, values: Tensor) -> Tensor:
+        """Values as they are predicted; called before and after they are resized.
+
+        Args:
+            values: (B, channels, H, W) float32, of ``forward`` or resized.
+        """
+        return values
+
+    def loss_mask(self, target: Tensor, mask: Tensor) -> Tensor:
+        """Pixels that are trained on, among those of ``mask``."""
+        return mask
 
     def loss(
         self, feats: Sequence[Tensor], data_samples: list[DenseDataSample]
     ) -> dict[str, Tensor]:
         """Named losses against the ``gt_*`` fields of the data samples."""
-        raise NotImplementedError
+        pred = self(feats)
+        target = stack_targets(data_samples, f'gt_{self.field}', pred.device)
+        mask = stack_targets(data_samples, 'gt_mask', pred.device)
+        pred = resize_map(pred.float(), target.shape[-2:])
+        mask = self.loss_mask(target, mask)
+        return apply_losses(self.loss_decode, pred, target, mask)
 
     def predict(
         self, feats: Sequence[Tensor], data_samples: list[DenseDataSample]
     ) -> list[DenseDataSample]:
         """Put ``pred_*`` maps of the original size, float32, into the samples."""
-        raise NotImplementedError
+        preds = self.activation(self(feats).float())
+        for pred, sample in zip(preds, data_samples, strict=True):
+            pred = resize_map(crop_padding(pred, sample), sample.ori_shape)
+            pred = outside_to_zero(self.activation(pred)[0], sample)
+            sample.set_field(pred, f'pred_{self.field}')
+        return data_samples
 
 
 def build_losses(config: dict | Sequence[dict]) -> nn.ModuleList:

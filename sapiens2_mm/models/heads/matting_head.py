@@ -1,9 +1,9 @@
-"""Head that predicts an alpha matte and the foreground colour."""
+"""Head that predicts an alpha matte and the foreground color."""
 
 from collections.abc import Sequence
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from sapiens2_mm.registry import MODELS
 from sapiens2_mm.structures import DenseDataSample
@@ -12,8 +12,6 @@ from .dense_head import (
     DenseHead,
     apply_losses,
     build_losses,
-    crop_padding,
-    outside_to_zero,
     resize_map,
     stack_targets,
 )
@@ -21,7 +19,7 @@ from .dense_head import (
 
 @MODELS.register_module()
 class MattingHead(DenseHead):
-    """Foreground colour, multiplied by alpha, and alpha; all in [0, 1].
+    """Foreground color, multiplied by alpha, and alpha; all in [0, 1].
 
     A composite over another background is ``foreground + (1 - alpha) * background``.
 
@@ -33,19 +31,19 @@ class MattingHead(DenseHead):
     Source: Sapiens2 official repository, ``MattingHead``.
     """
 
-    def __init__(
-        self,
-        loss_decode: dict | Sequence[dict] = (),
-        loss_foreground: dict | Sequence[dict] = (),
-        **kwargs,
-    ) -> None:
-        super().__init__(loss_decode=loss_decode, **kwargs)
+    field = 'matting'
+    channels = 4
+
+    def __init__(self, loss_foreground: dict | Sequence[dict] = (), **kwargs) -> None:
+        super().__init__(**kwargs)
         self.loss_foreground = build_losses(loss_foreground)
-        self.conv_matting = nn.Conv2d(self.decoded_channels, 4, 1)
 
     def forward(self, feats: Sequence[Tensor]) -> Tensor:
         """(B, 4, H, W): RGB foreground, alpha."""
-        return self.conv_matting(self.decode(feats)).sigmoid()
+        return super().forward(feats).sigmoid()
+
+    def activation(self, values: Tensor) -> Tensor:
+        return values.clamp(0, 1)  # resizing may leave it by a rounding error
 
     def loss(
         self, feats: Sequence[Tensor], data_samples: list[DenseDataSample]
@@ -67,8 +65,7 @@ class MattingHead(DenseHead):
     def predict(
         self, feats: Sequence[Tensor], data_samples: list[DenseDataSample]
     ) -> list[DenseDataSample]:
-        for pred, sample in zip(self(feats), data_samples, strict=True):
-            pred = resize_map(crop_padding(pred, sample), sample.ori_shape)[0]
-            pred = outside_to_zero(pred.clamp(0, 1), sample)
-            sample.pred_foreground, sample.pred_alpha = pred.split([3, 1])
+        for sample in super().predict(feats, data_samples):
+            matte = sample.pop('pred_matting')
+            sample.pred_foreground, sample.pred_alpha = matte.split([3, 1])
         return data_samples

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from sapiens2_mm.registry import MODELS
 from sapiens2_mm.structures import DenseDataSample
 
+from ..layers import make_conv_layers
 from .dense_head import (
     DenseHead,
     add_losses,
@@ -22,18 +23,21 @@ from .dense_head import (
 )
 
 
-@MODELS.register_module()
+@MODELS.register_module(name=['PointmapHead', 'ProbePointmapHead'])
 class PointmapHead(DenseHead):
-    """Points in canonical space and the scale that makes metres of them.
+    """Points in canonical space and the scale that makes meters of them.
 
     Canonical points are what a camera of the canonical focal length would have seen:
     ``canonical = scale * metric`` with ``scale = canonical focal length / fx`` of the
     network input. The head predicts both, so ``metric = prediction / scale``.
 
     The scale branch ends in linear layers over a flattened map, so it is tied to one
-    feature size, and with it to one input size.
+    feature size, and with it to one input size. A probe (no ``upsample_channels``) has
+    one linear layer on the mean of the map instead, for any size.
 
     Args:
+        in_channels: channels of the backbone's last feature map.
+        upsample_channels: channels after each upsampling stage; empty for a probe.
         feature_size: (h, w) of the backbone's map: the input size over the patch size.
         scale_conv_out_channels: channels of the 1x1 convs of stride 2.
         scale_hidden_channels: sizes of the hidden linear layers.
@@ -52,47 +56,36 @@ class PointmapHead(DenseHead):
     Source: Sapiens2 official repository, ``PointmapHead``.
     """
 
+    field = 'pointmap'
+    channels = 3
+
     def __init__(
         self,
         in_channels: int,
+        upsample_channels: Sequence[int] = (),
         feature_size: tuple[int, int] = (64, 48),
         scale_conv_out_channels: Sequence[int] = (1536, 512, 128),
         scale_hidden_channels: Sequence[int] = (512, 128),
-        loss_decode: dict | Sequence[dict] = (),
         loss_depth: dict | Sequence[dict] = (),
         loss_geometry: dict | Sequence[dict] = (),
         loss_scale: dict | Sequence[dict] = (),
         **kwargs,
     ) -> None:
-        super().__init__(in_channels=in_channels, loss_decode=loss_decode, **kwargs)
+        super().__init__(in_channels, upsample_channels, **kwargs)
+        self.is_probe = not upsample_channels
         self.feature_size = tuple(feature_size)
-        self.conv_pointmap = nn.Conv2d(self.decoded_channels, 3, 1)
-
-        channels = in_channels
-        convs: list[nn.Module] = []
-        for out_channels in scale_conv_out_channels:
-            convs += [
-                nn.Conv2d(channels, out_channels, 1, stride=2),
-                nn.InstanceNorm2d(out_channels),
-                nn.SiLU(inplace=True),
-            ]
-            channels = out_channels
-        self.scale_conv_layers = nn.Sequential(*convs)
-        height, width = self._scale_map_size(len(scale_conv_out_channels))
-        channels *= height * width
-        linears: list[nn.Module] = [nn.Flatten()]
-        for out_channels in scale_hidden_channels:
-            linears += [nn.Linear(channels, out_channels), nn.SiLU(inplace=True)]
-            channels = out_channels
-        self.scale_final_layer = nn.Sequential(*linears, nn.Linear(channels, 1))
-
+        if self.is_probe:
+            self.scale = nn.Linear(in_channels, 1)
+        else:
+            self._build_scale_branch(scale_conv_out_channels, scale_hidden_channels)
         self.loss_depth = build_losses(loss_depth)
         self.loss_geometry = build_losses(loss_geometry)
         self.loss_scale = build_losses(loss_scale)
 
-    def _scale_map_size(self, num_convs: int) -> tuple[int, int]:
-        """Size of the map that is flattened."""
-        stride = 2**num_convs
+    def _build_scale_branch(
+        self, conv_channels: Sequence[int], hidden_channels: Sequence[int]
+    ) -> None:
+        stride = 2 ** len(conv_channels)
         height, width = (ceil(side / stride) for side in self.feature_size)
         if height * width < 2:
             raise ValueError(
@@ -103,11 +96,19 @@ class PointmapHead(DenseHead):
                 '16. Enlarge img_size and feature_size, or give fewer '
                 'scale_conv_out_channels'
             )
-        return height, width
+        self.scale_conv_layers = make_conv_layers(
+            self.in_channels, conv_channels, [1] * len(conv_channels), stride=2
+        )
+        channels = height * width * (self.in_channels, *conv_channels)[-1]
+        linears: list[nn.Module] = [nn.Flatten()]
+        for out_channels in hidden_channels:
+            linears += [nn.Linear(channels, out_channels), nn.SiLU(inplace=True)]
+            channels = out_channels
+        self.scale_final_layer = nn.Sequential(*linears, nn.Linear(channels, 1))
 
     def check_feature_size(self, feature_size: tuple[int, int]) -> None:
         super().check_feature_size(feature_size)
-        if tuple(feature_size) != self.feature_size:
+        if not self.is_probe and tuple(feature_size) != self.feature_size:
             raise ValueError(
                 f'PointmapHead: built for feature_size {self.feature_size}, but the '
                 f'backbone makes {tuple(feature_size)}; set '
@@ -118,9 +119,13 @@ class PointmapHead(DenseHead):
 
     def forward(self, feats: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
         """Canonical points (B, 3, H, W) and scale (B, 1)."""
-        self.check_feature_size(feats[-1].shape[-2:])
-        scale = self.scale_final_layer(self.scale_conv_layers(feats[-1]))
-        return self.conv_pointmap(self.decode(feats)), scale
+        x = feats[-1]
+        self.check_feature_size(x.shape[-2:])
+        if self.is_probe:
+            scale = self.scale(x.mean((2, 3)))
+        else:
+            scale = self.scale_final_layer(self.scale_conv_layers(x))
+        return super().forward(feats), scale
 
     def loss(
         self, feats: Sequence[Tensor], data_samples: list[DenseDataSample]

@@ -1,8 +1,8 @@
-"""Upsampling stack of the deconv head family, shared by the pose and seg heads.
+"""The convolutions between a backbone's map and the predictor of a head.
 
-A head owns the two stacks as ``deconv_layers`` and ``conv_layers``, so that its
-parameters carry the official names (``deconv_layers.{0,3,..}.weight``,
-``conv_layers.{0,3,..}.{weight,bias}``)::
+A head owns its stacks under the official names, so that its parameters are called
+``deconv_layers.{0,3,..}.weight``, ``conv_layers.{0,3,..}.{weight,bias}``,
+``upsample_blocks.i.0.{weight,bias}``::
 
     self.deconv_layers = make_deconv_layers(in_channels, (1024, 768), (4, 4))
     self.conv_layers = make_conv_layers(768, (512, 512, 256), (1, 1, 1))
@@ -11,7 +11,7 @@ InstanceNorm has neither parameters nor running statistics: it always uses the
 statistics of the image at hand, also at test time.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from torch import nn
 
@@ -43,35 +43,38 @@ def make_deconv_layers(
                 f'deconv_kernel_sizes: expected 4, 3 or 2, got {kernel_size}'
             )
         padding, output_padding = _DECONV_PADDING[kernel_size]
-        layers += [
-            nn.ConvTranspose2d(
-                in_channels,
-                channels,
-                kernel_size,
-                stride=2,
-                padding=padding,
-                output_padding=output_padding,
-                bias=False,
-            ),
-            nn.InstanceNorm2d(channels),
-            nn.SiLU(inplace=True),
-        ]
+        deconv = nn.ConvTranspose2d(
+            in_channels,
+            channels,
+            kernel_size,
+            stride=2,
+            padding=padding,
+            output_padding=output_padding,
+            bias=False,
+        )
+        layers += [deconv, nn.InstanceNorm2d(channels), nn.SiLU(inplace=True)]
         in_channels = channels
     return nn.Sequential(*layers)
 
 
 def make_conv_layers(
-    in_channels: int, out_channels: Sequence[int], kernel_sizes: Sequence[int]
+    in_channels: int,
+    out_channels: Sequence[int],
+    kernel_sizes: Sequence[int],
+    norm_layer: Callable[[int], nn.Module] = nn.InstanceNorm2d,
+    stride: int = 1,
 ) -> nn.Sequential:
-    """Stages of conv (same size, bias), InstanceNorm, SiLU.
+    """Stages of conv (with bias), norm, SiLU.
 
     Args:
         in_channels: channels of the map that comes in.
         out_channels: channels after each stage; may be empty.
         kernel_sizes: odd, one per stage.
+        norm_layer: makes a norm from a number of channels.
+        stride: of each conv; 1 keeps the size.
 
     Returns:
-        (B, in_channels, h, w) -> (B, out_channels[-1], h, w).
+        (B, in_channels, h, w) -> (B, out_channels[-1], h, w) at stride 1.
 
     Raises:
         ValueError: if the lengths differ or a kernel size is even.
@@ -83,13 +86,34 @@ def make_conv_layers(
             raise ValueError(
                 f'conv_kernel_sizes: expected odd sizes, got {kernel_size}'
             )
-        layers += [
-            nn.Conv2d(in_channels, channels, kernel_size, padding=kernel_size // 2),
-            nn.InstanceNorm2d(channels),
-            nn.SiLU(inplace=True),
-        ]
+        conv = nn.Conv2d(in_channels, channels, kernel_size, stride, kernel_size // 2)
+        layers += [conv, norm_layer(channels), nn.SiLU(inplace=True)]
         in_channels = channels
     return nn.Sequential(*layers)
+
+
+def make_upsample_blocks(
+    in_channels: int,
+    out_channels: Sequence[int],
+    norm_layer: Callable[[int], nn.Module] = nn.InstanceNorm2d,
+) -> nn.Sequential:
+    """Blocks of 3x3 conv, pixel shuffle (x2), norm, SiLU.
+
+    Args:
+        in_channels: channels of the map that comes in.
+        out_channels: channels after each block; may be empty.
+        norm_layer: makes a norm from a number of channels.
+
+    Returns:
+        (B, in_channels, h, w) -> (B, out_channels[-1], h * 2^n, w * 2^n).
+    """
+    blocks = nn.Sequential()
+    for channels in out_channels:
+        conv = nn.Conv2d(in_channels, 4 * channels, 3, padding=1)
+        shuffle, norm = nn.PixelShuffle(2), norm_layer(channels)
+        blocks.append(nn.Sequential(conv, shuffle, norm, nn.SiLU(inplace=True)))
+        in_channels = channels
+    return blocks
 
 
 def _check_lengths(

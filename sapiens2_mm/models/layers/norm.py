@@ -21,3 +21,14 @@ class RMSNorm(nn.RMSNorm):
         # Under autocast x may be half precision; torch fuses equal dtypes only.
         weight = self.weight.to(x.dtype)
         return F.rms_norm(x, self.normalized_shape, weight, self.eps)
+
+
+class ChannelRMSNorm(nn.Module):
+    """RMSNorm over the channels of each pixel; (B, C, H, W) both ways."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.norm = RMSNorm(channels)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.norm(x.movedim(1, -1)).movedim(-1, 1)

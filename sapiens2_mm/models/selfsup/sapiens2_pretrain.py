@@ -188,7 +188,7 @@ class Sapiens2Pretrain(BaseSelfSupervisor):
 
     def token_grid(self, images: Tensor) -> tuple[int, int]:
         """Rows and columns of tokens of (B, 3, H, W) images."""
-        side = self.backbone.size_multiple
+        side = self.backbone.stride
         return images.shape[2] // side, images.shape[3] // side
 
     def encode_views(

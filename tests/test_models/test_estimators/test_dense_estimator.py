@@ -136,6 +136,28 @@ def test_neck_is_used():
 # ------------------------------------------------------------------ sizes at build time
 
 
+@pytest.mark.parametrize('stride', [None, 16])
+def test_a_foreign_backbone_is_compared_if_it_tells_its_stride(stride):
+    class Plain(torch.nn.Module):
+        img_size = (96, 64)
+
+        def forward(self, x):
+            return (x,)
+
+    if stride is not None:
+        Plain.stride = stride
+    MODELS.register_module(name='TestStride', module=Plain, force=True)
+    cfg = model_cfg('pointmap', feature_size=(4, 3))
+    cfg['backbone'] = dict(type='sapiens2_mm.TestStride')
+    if stride is None:
+        MODELS.build(cfg)
+    else:
+        with pytest.raises(
+            ValueError, match=r'\(4, 3\), but the backbone makes \(6, 4'
+        ):
+            MODELS.build(cfg)
+
+
 def test_pointmap_of_another_size_is_refused_at_build():
     with pytest.raises(ValueError, match=r'\(4, 3\), but the backbone makes \(6, 4\)'):
         MODELS.build(model_cfg('pointmap', img_size=(96, 64), feature_size=(4, 3)))

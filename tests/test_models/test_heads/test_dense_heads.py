@@ -115,13 +115,12 @@ def test_untrained_depth_is_positive_and_learns_everywhere():
 @pytest.mark.parametrize(
     'change, message',
     [
-        (dict(upsample_channels=()), 'upsample_channels needs at least one entry'),
-        (dict(conv_kernel_sizes=(3, 3)), r'one entry per conv, got \[4\] and \[3, 3\]'),
-        (dict(conv_kernel_sizes=(2,)), r'conv_kernel_sizes must be odd, got \[2\]'),
+        (dict(conv_kernel_sizes=(3, 3)), r'one entry per stage, got \[4\] and \[3, 3'),
+        (dict(conv_kernel_sizes=(2,)), 'conv_kernel_sizes: expected odd sizes, got 2'),
     ],
 )
 def test_constructor_errors(change, message):
-    with pytest.raises(ValueError, match=f'NormalHead: .*{message}'):
+    with pytest.raises(ValueError, match=message):
         NormalHead(**{**TINY, **change})
 
 

@@ -1,11 +1,9 @@
+"""Dense heads without a decoder: linear probes."""
+
 import pytest
 import torch
 
-from sapiens2_mm.models.heads import (
-    ProbeAlbedoHead,
-    ProbeNormalHead,
-    ProbePointmapHead,
-)
+from sapiens2_mm.models.heads import AlbedoHead, NormalHead, PointmapHead
 from sapiens2_mm.models.losses import MaskedL1Loss
 from sapiens2_mm.registry import MODELS
 from sapiens2_mm.structures import DenseDataSample
@@ -19,8 +17,7 @@ def samples(**fields: torch.Tensor) -> list[DenseDataSample]:
 
 
 @pytest.mark.parametrize(
-    ('head', 'field'),
-    [(ProbeNormalHead, 'normal'), (ProbeAlbedoHead, 'albedo')],
+    ('head', 'field'), [(NormalHead, 'normal'), (AlbedoHead, 'albedo')]
 )
 def test_one_convolution_and_the_full_heads_losses(head, field):
     torch.manual_seed(0)
@@ -46,7 +43,7 @@ def test_one_convolution_and_the_full_heads_losses(head, field):
 
 def test_pointmap_has_a_scale_of_any_size():
     torch.manual_seed(0)
-    probe = ProbePointmapHead(8, loss_scale=dict(type='sapiens2_mm.ScaleL1Loss'))
+    probe = PointmapHead(8, loss_scale=dict(type='sapiens2_mm.ScaleL1Loss'))
     for size in ((8, 6), (4, 3)):
         points, scale = probe((torch.randn(2, 8, *size),))
         assert points.shape == (2, 3, *size) and scale.shape == (2, 1)
@@ -63,15 +60,18 @@ def test_pointmap_has_a_scale_of_any_size():
     assert probe.scale.weight.grad is not None
 
 
-def test_probe_neck_by_hand():
-    neck = MODELS.build(
-        dict(type='sapiens2_mm.ProbeNeck', in_channels=4, out_channels=2)
-    )
-    neck.init_weights()
-    with torch.no_grad():
-        neck.conv.weight.zero_()
-        neck.conv.bias.copy_(torch.tensor([1.0, -1.0]))
-    (out,) = neck((torch.zeros(1, 9, 1, 1), torch.randn(1, 4, 3, 2)))
-    assert out.shape == (1, 2, 12, 8)
-    expected = torch.nn.functional.gelu(torch.tensor([1.0, -1.0]))
-    torch.testing.assert_close(out[0, :, 5, 5], expected)
+@pytest.mark.parametrize(
+    ('name', 'full'),
+    [('Normal', NormalHead), ('Albedo', AlbedoHead), ('Pointmap', PointmapHead)],
+)
+def test_the_probe_name_builds_the_full_class(name, full):
+    probe = MODELS.build(dict(type=f'sapiens2_mm.Probe{name}Head', in_channels=8))
+    assert type(probe) is full
+    probe.check_feature_size((1, 1))  # no instance norm
+
+
+def test_refining_convs_without_upsampling():
+    head = NormalHead(8, conv_out_channels=(4,), conv_kernel_sizes=(3,))
+    names = [name.rpartition('.')[0] for name, _ in head.named_parameters()]
+    assert names[::2] == ['conv_layers.0', 'conv_normal']
+    assert head((torch.randn(1, 8, 5, 4),)).shape == (1, 3, 5, 4)
