@@ -12,10 +12,7 @@ from .degradation import (
 from .filters import FilterByMask, FilterFlatAlbedo, FilterForeground
 from .formatting import PackDenseInputs
 from .geometry import DenseRandomCrop, DenseRandomFlip, DenseRandomScale, SegFlip
-from .load_dense_annotations import LoadDenseAnnotations
-from .load_image import LoadImage
-from .load_matte import LoadMatte
-from .load_seg_annotations import LoadSegAnnotations
+from .loading import LoadDenseAnnotations, LoadImage, LoadMatte, LoadSegAnnotations
 from .matting import RandomAlphaCrop, RandomMatteRotate
 from .multi_view import MultiViewCrop
 from .photometric import PhotometricDistortion, RandomSolarize

@@ -6,36 +6,36 @@ from typing import Any
 
 import cv2
 import numpy as np
-from mmcv.transforms import BaseTransform
-from mmcv.transforms.utils import cache_randomness
 from mmengine.fileio import list_dir_or_file
 
 from sapiens2_mm.registry import TRANSFORMS
 
 from ..io.image import read_image
+from .base import RandomTransform
+from .maps import straight_bgr
 
 _SUFFIXES = ('.jpg', '.jpeg', '.png', '.bmp', '.webp')
 
 
 @TRANSFORMS.register_module()
-class RandomBackground(BaseTransform):
+class RandomBackground(RandomTransform):
     """Paste a random photo behind the person.
 
-    The photo is scaled to cover the image and cut at its centre. Then the person takes
-    the photo's colour statistics (Lab mean and standard deviation). What is not label
+    The photo is scaled to cover the image and cut at its center. Then the person takes
+    the photo's color statistics (Lab mean and standard deviation). What is not label
     0 is the person, ignored pixels too. Samples marked ``in_the_wild`` keep their
     background, as do samples without a person.
 
     Args:
         background_dir: folder of photos without people, subfolders included. None
-            draws smooth fields of random colours, for lack of photos.
+            draws smooth fields of random colors, for lack of photos.
         prob: probability to replace a background.
-        transfer_color: whether the person takes the photo's colours.
+        transfer_color: whether the person takes the photo's colors.
 
     Raises:
         FileNotFoundError: on first use, if ``background_dir`` holds no image.
 
-    Source: official repository, first public release, segmentation transforms; colour
+    Source: official repository, first public release, segmentation transforms; color
         transfer after Reinhard et al. 2001.
     """
 
@@ -45,8 +45,8 @@ class RandomBackground(BaseTransform):
         prob: float = 0.8,
         transfer_color: bool = True,
     ) -> None:
+        super().__init__(prob)
         self.background_dir = background_dir
-        self.prob = prob
         self.transfer_color = transfer_color
         self._paths: list[str] | None = None
 
@@ -72,11 +72,8 @@ class RandomBackground(BaseTransform):
                 )
         return self._paths
 
-    @cache_randomness
-    def _draw(self) -> np.ndarray | None:
-        """A background of any size, or None to keep the image's own."""
-        if np.random.rand() >= self.prob:
-            return None
+    def parameters(self, size: tuple[int, int]) -> np.ndarray:
+        """A background of any size."""
         if self.background_dir is None:
             return np.random.randint(0, 256, (4, 3, 3), np.uint8)
         return read_image(self.paths[np.random.randint(len(self.paths))])
@@ -84,16 +81,17 @@ class RandomBackground(BaseTransform):
     def transform(self, results: dict[str, Any]) -> dict[str, Any]:
         if results.get('in_the_wild', False):
             return results
-        photo = self._draw()
+        return super().transform(results)
+
+    def apply(self, results: dict[str, Any], photo: np.ndarray) -> None:
         person = results['gt_seg_map'] != 0
-        if photo is None or not person.any():
-            return results
+        if not person.any():
+            return
         image = results['img']
         background = _cover(photo, image.shape[:2])
         if self.transfer_color:
             image = transfer_color(image, person, background)
         results['img'] = np.where(person[..., None], image, background)
-        return results
 
     def __repr__(self) -> str:
         return (
@@ -103,16 +101,16 @@ class RandomBackground(BaseTransform):
 
 
 def _cover(photo: np.ndarray, size: tuple[int, int]) -> np.ndarray:
-    """The centre of ``photo``, as large as its aspect allows, at (height, width)."""
+    """The center of ``photo``, as large as its aspect allows, at (height, width)."""
     height, width = size
     old_height, old_width = photo.shape[:2]
     scale = max(height / old_height, width / old_width)
     cut_h = min(old_height, max(1, round(height / scale)))
     cut_w = min(old_width, max(1, round(width / scale)))
     top, left = (old_height - cut_h) // 2, (old_width - cut_w) // 2
-    centre = photo[top : top + cut_h, left : left + cut_w]
+    center = photo[top : top + cut_h, left : left + cut_w]
     interpolation = cv2.INTER_AREA if scale < 1 else cv2.INTER_CUBIC
-    return cv2.resize(centre, (width, height), interpolation=interpolation)
+    return cv2.resize(center, (width, height), interpolation=interpolation)
 
 
 def transfer_color(
@@ -163,7 +161,7 @@ def to_srgb(linear: np.ndarray) -> np.ndarray:
 
 
 @TRANSFORMS.register_module()
-class RandomMatteBackground(BaseTransform):
+class RandomMatteBackground(RandomTransform):
     """Composite the foreground over a random picture, in linear light.
 
     Only where the foreground is known everywhere; else the image stays.
@@ -183,7 +181,7 @@ class RandomMatteBackground(BaseTransform):
     needs_annotation = True
 
     def __init__(self, folder: str, prob: float = 1.0) -> None:
-        self.prob = prob
+        super().__init__(prob)
         suffixes = ('.jpg', '.jpeg', '.png', '.webp')
         self.paths = sorted(
             path for path in Path(folder).rglob('*') if path.suffix.lower() in suffixes
@@ -194,23 +192,17 @@ class RandomMatteBackground(BaseTransform):
                 f'in {suffixes}'
             )
 
-    @cache_randomness
-    def _draw(self) -> Path | None:
-        if np.random.rand() >= self.prob:
-            return None
+    def parameters(self, size: tuple[int, int]) -> Path:
         return self.paths[np.random.randint(len(self.paths))]
 
-    def transform(self, results: dict[str, Any]) -> dict[str, Any]:
-        path = self._draw()
-        if path is None or not results['gt_foreground_mask'].all():
-            return results
+    def apply(self, results: dict[str, Any], path: Path) -> None:
+        if not results['gt_foreground_mask'].all():
+            return
         height, width = results['img'].shape[:2]
         background = cv2.resize(
             read_image(path), (width, height), interpolation=cv2.INTER_AREA
         )
         alpha = results['gt_alpha'][..., None]
-        straight = results['gt_foreground'] / np.maximum(alpha, 1e-6)
-        straight = (straight * 255).round().clip(0, 255).astype(np.uint8)[..., ::-1]
-        light = alpha * _LINEAR[straight] + (1 - alpha) * _LINEAR[background]
+        foreground = _LINEAR[straight_bgr(results)]
+        light = alpha * foreground + (1 - alpha) * _LINEAR[background]
         results['img'] = to_srgb(light)
-        return results

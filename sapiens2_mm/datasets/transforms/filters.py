@@ -58,7 +58,7 @@ class FilterByMask(BaseTransform):
 
 @TRANSFORMS.register_module()
 class FilterFlatAlbedo(BaseTransform):
-    """Drop a training sample whose albedo is of one colour.
+    """Drop a training sample whose albedo is of one color.
 
     Args:
         min_std: a sample stays if any channel's deviation over the valid pixels

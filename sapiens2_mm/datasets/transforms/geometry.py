@@ -4,25 +4,22 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from mmcv.transforms import BaseTransform
-from mmcv.transforms.utils import cache_randomness
 
 from sapiens2_mm.registry import TRANSFORMS
 
+from .base import RandomTransform, check_range
 from .maps import (
     MAPS,
     flipped_camera,
     present_maps,
-    resize_linear,
-    resize_maps,
-    scaled_camera,
+    resize_sample,
     shifted_camera,
     update_cameras,
 )
 
 
 @TRANSFORMS.register_module()
-class DenseRandomScale(BaseTransform):
+class DenseRandomScale(RandomTransform):
     """Resize by one random factor; the image bilinearly, maps as ``MAPS`` says.
 
     Modified keys: ``img``, ``img_shape``, all maps, ``intrinsics``,
@@ -36,36 +33,21 @@ class DenseRandomScale(BaseTransform):
     def __init__(
         self, prob: float = 0.3, scale_range: tuple[float, float] = (0.5, 2.0)
     ) -> None:
-        if not 0 < scale_range[0] <= scale_range[1]:
-            raise ValueError(
-                f'DenseRandomScale: scale_range {tuple(scale_range)} must be two '
-                'positive numbers, smallest first'
-            )
-        self.prob = prob
+        super().__init__(prob)
+        check_range('DenseRandomScale: scale_range', scale_range)
         self.scale_range = tuple(scale_range)
 
-    @cache_randomness
-    def _draw(self) -> float | None:
-        if np.random.rand() >= self.prob:
-            return None
+    def parameters(self, size: tuple[int, int]) -> float:
         return np.random.uniform(*self.scale_range)
 
-    def transform(self, results: dict[str, Any]) -> dict[str, Any]:
-        scale = self._draw()
-        if scale is None:
-            return results
+    def apply(self, results: dict[str, Any], scale: float) -> None:
         height, width = results['img'].shape[:2]
         size = (max(1, round(height * scale)), max(1, round(width * scale)))
-        results['img'] = resize_linear(results['img'], size)
-        results['img_shape'] = size
-        resize_maps(results, size)
-        # the true factors, after rounding to whole pixels
-        update_cameras(results, scaled_camera, size[1] / width, size[0] / height)
-        return results
+        resize_sample(results, size)
 
 
 @TRANSFORMS.register_module()
-class DenseRandomCrop(BaseTransform):
+class DenseRandomCrop(RandomTransform):
     """Cut out a random rectangle.
 
     Modified keys: ``img``, ``img_shape``, all maps, ``intrinsics``,
@@ -87,23 +69,15 @@ class DenseRandomCrop(BaseTransform):
         area_range: tuple[float, float] = (0.4, 1.0),
         num_tries: int = 8,
     ) -> None:
-        for name, (low, high) in dict(
-            aspect_range=aspect_range, area_range=area_range
-        ).items():
-            if not 0 < low <= high:
-                raise ValueError(
-                    f'DenseRandomCrop: {name} {(low, high)} must be two positive '
-                    'numbers, smallest first'
-                )
-        self.prob = prob
+        super().__init__(prob)
+        check_range('DenseRandomCrop: aspect_range', aspect_range)
+        check_range('DenseRandomCrop: area_range', area_range)
         self.aspect_range = tuple(aspect_range)
         self.area_range = tuple(area_range)
         self.num_tries = num_tries
 
-    @cache_randomness
-    def _draw(self, height: int, width: int) -> tuple[int, int, int, int] | None:
-        if np.random.rand() >= self.prob:
-            return None
+    def parameters(self, size: tuple[int, int]) -> tuple[int, int, int, int] | None:
+        height, width = size
         for _ in range(self.num_tries):
             aspect = np.random.uniform(*self.aspect_range)
             area = np.random.uniform(*self.area_range) * height * width
@@ -115,20 +89,16 @@ class DenseRandomCrop(BaseTransform):
                 return left, top, crop_width, crop_height
         return None
 
-    def transform(self, results: dict[str, Any]) -> dict[str, Any]:
-        box = self._draw(*results['img'].shape[:2])
-        if box is None:
-            return results
+    def apply(self, results: dict[str, Any], box: tuple[int, int, int, int]) -> None:
         left, top, width, height = box
         for name in ['img', *present_maps(results)]:
             results[name] = results[name][top : top + height, left : left + width]
         results['img_shape'] = (height, width)
         update_cameras(results, shifted_camera, left, top)
-        return results
 
 
 @TRANSFORMS.register_module()
-class DenseRandomFlip(BaseTransform):
+class DenseRandomFlip(RandomTransform):
     """Mirror left and right.
 
     The x component of normals and points changes its sign, the principal point moves
@@ -145,16 +115,14 @@ class DenseRandomFlip(BaseTransform):
     training_only = True
 
     def __init__(self, prob: float = 0.3) -> None:
-        self.prob = prob
-
-    @cache_randomness
-    def _draw(self) -> bool:
-        return bool(np.random.rand() < self.prob)
+        super().__init__(prob)
 
     def transform(self, results: dict[str, Any]) -> dict[str, Any]:
-        results['flip'] = self._draw()
-        if not results['flip']:
-            return results
+        results['flip'] = False
+        return super().transform(results)
+
+    def apply(self, results: dict[str, Any], parameters: Any) -> None:
+        results['flip'] = True
         for name in ['img', *present_maps(results)]:
             results[name] = np.ascontiguousarray(results[name][:, ::-1])
             if name in MAPS and MAPS[name].vector:
@@ -163,11 +131,10 @@ class DenseRandomFlip(BaseTransform):
         if 'extrinsics' in results:
             results['extrinsics'] = results['extrinsics'].copy()
             results['extrinsics'][0] *= -1
-        return results
 
 
 @TRANSFORMS.register_module()
-class SegFlip(BaseTransform):
+class SegFlip(RandomTransform):
     """Mirror image and masks; classes of a pair change places.
 
     A class paired with the ignored label becomes ignored in a mirrored mask: its
@@ -189,28 +156,23 @@ class SegFlip(BaseTransform):
         prob: float = 0.5,
         flip_pairs: Sequence[tuple[int, int]] | None = None,
     ) -> None:
-        self.prob = prob
+        super().__init__(prob)
         self.flip_pairs = flip_pairs
-
-    @cache_randomness
-    def _draw(self) -> bool:
-        return np.random.rand() < self.prob
 
     def transform(self, results: dict[str, Any]) -> dict[str, Any]:
         if self.flip_pairs is not None:
             results['flip_pairs'] = self.flip_pairs
-        flip = self._draw()
-        results['flip'] = flip
-        results['flip_direction'] = 'horizontal' if flip else None
-        if not flip:
-            return results
+        results.update(flip=False, flip_direction=None)
+        return super().transform(results)
+
+    def apply(self, results: dict[str, Any], parameters: Any) -> None:
+        results.update(flip=True, flip_direction='horizontal')
         results['img'] = np.ascontiguousarray(results['img'][:, ::-1])
         fields = results.get('seg_fields', [])
         if fields:
             table = self._swap_table(results)
             for key in fields:
                 results[key] = table[results[key][:, ::-1]]
-        return results
 
     def _swap_table(self, results: dict[str, Any]) -> np.ndarray:
         pairs = results.get('flip_pairs')

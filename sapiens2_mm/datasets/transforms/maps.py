@@ -33,13 +33,18 @@ MAPS = {
 }
 
 
+def is_linear(name: str) -> bool:
+    """Whether the image (``'img'``) or a map is resized bilinearly."""
+    return name == 'img' or MAPS[name].linear
+
+
 def present_maps(results: dict[str, Any]) -> list[str]:
     """Names of the maps that ``results`` holds."""
     return [name for name in MAPS if name in results]
 
 
 def resize_nearest(values: np.ndarray, size: tuple[int, int]) -> np.ndarray:
-    """Resize (H, W, ...) to ``size``; each value comes from the pixel under its centre.
+    """Resize (H, W, ...) to ``size``; each value comes from the pixel under its center.
 
     OpenCV's ``INTER_NEAREST`` takes the pixel under the corner, which shifts a map
     against its image.
@@ -51,22 +56,55 @@ def resize_nearest(values: np.ndarray, size: tuple[int, int]) -> np.ndarray:
     return values[rows[:, None], cols]
 
 
-def resize_linear(values: np.ndarray, size: tuple[int, int]) -> np.ndarray:
-    """Bilinear resize of (H, W) or (H, W, C), half-pixel centres."""
-    return cv2.resize(values, size[::-1], interpolation=cv2.INTER_LINEAR)
+def resize_sample(
+    results: dict[str, Any],
+    size: tuple[int, int],
+    interpolation: int = cv2.INTER_LINEAR,
+    with_maps: bool = True,
+) -> None:
+    """Resize the image, its maps and its cameras.
+
+    Args:
+        results: ``img``, ``img_shape``, maps and cameras are changed.
+        size: (height, width).
+        interpolation: of OpenCV, for the image and linear maps.
+        with_maps: whether the maps change with the image.
+    """
+    height, width = results['img'].shape[:2]
+    for name in ['img', *(present_maps(results) if with_maps else ())]:
+        if is_linear(name):
+            results[name] = cv2.resize(
+                results[name], size[::-1], interpolation=interpolation
+            )
+        else:
+            results[name] = resize_nearest(results[name], size)
+    results['img_shape'] = size
+    # the true factors, after rounding to whole pixels
+    factors = (size[1] / width, size[0] / height)
+    update_cameras(results, scaled_camera, *factors, maps=with_maps)
 
 
-def resize_maps(results: dict[str, Any], size: tuple[int, int]) -> None:
-    """Resize all maps in ``results`` to (H, W)."""
-    for name in present_maps(results):
-        resize = resize_linear if MAPS[name].linear else resize_nearest
-        results[name] = resize(results[name], size)
+def pad(
+    values: np.ndarray, padding: tuple[int, int, int, int], value: int = 0
+) -> np.ndarray:
+    """Add (left, right, top, bottom) pixels of ``value`` to (H, W) or (H, W, C)."""
+    left, right, top, bottom = padding
+    border = ((top, bottom), (left, right)) + ((0, 0),) * (values.ndim - 2)
+    return np.pad(values, border, constant_values=value)
+
+
+def straight_bgr(results: dict[str, Any]) -> np.ndarray:
+    """Colors of ``gt_foreground`` not multiplied by alpha: (H, W, 3) uint8 BGR."""
+    alpha = results['gt_alpha'][..., None]
+    straight = results['gt_foreground'] / np.maximum(alpha, 1e-6)
+    rgb = (straight * 255).round().clip(0, 255).astype(np.uint8)
+    return np.ascontiguousarray(rgb[..., ::-1])
 
 
 def scaled_camera(matrix: np.ndarray, scale_x: float, scale_y: float) -> np.ndarray:
     """Camera matrix after resizing the image by the two factors.
 
-    Pixel centres lie at integers, so the image begins at -0.5 and the principal point
+    Pixel centers lie at integers, so the image begins at -0.5 and the principal point
     moves to ``scale * (c + 0.5) - 0.5``. (The reference multiplies it by the scale,
     which is off by a fraction of a pixel.)
     """

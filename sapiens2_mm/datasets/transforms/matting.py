@@ -4,18 +4,17 @@ from typing import Any
 
 import cv2
 import numpy as np
-from mmcv.transforms import BaseTransform
-from mmcv.transforms.utils import cache_randomness
 
 from sapiens2_mm.registry import TRANSFORMS
 
-from .maps import MAPS, present_maps, shifted_camera, update_cameras
+from .base import RandomTransform
+from .maps import MAPS, is_linear, pad, present_maps, shifted_camera, update_cameras
 
 WHITE = (255, 255, 255)
 
 
 @TRANSFORMS.register_module()
-class RandomAlphaCrop(BaseTransform):
+class RandomAlphaCrop(RandomTransform):
     """Crop to the box around the matte, with a margin, padded to the old aspect.
 
     What is added is white with alpha 0.
@@ -33,20 +32,16 @@ class RandomAlphaCrop(BaseTransform):
     def __init__(
         self, prob: float = 0.5, margin: tuple[float, float] = (0.0, 0.1)
     ) -> None:
-        self.prob = prob
+        super().__init__(prob)
         self.margin = tuple(margin)
 
-    @cache_randomness
-    def _draw(self) -> float | None:
-        if np.random.rand() >= self.prob:
-            return None
+    def parameters(self, size: tuple[int, int]) -> float:
         return np.random.uniform(*self.margin)
 
-    def transform(self, results: dict[str, Any]) -> dict[str, Any]:
-        margin = self._draw()
+    def apply(self, results: dict[str, Any], margin: float) -> None:
         rows, cols = np.nonzero(results['gt_alpha'] > 0)
-        if margin is None or not len(rows):
-            return results
+        if not len(rows):
+            return
         pixels = round(margin * (np.ptp(cols) + 1))
         height, width = results['img'].shape[:2]
         top, bottom = max(rows.min() - pixels, 0), min(rows.max() + 1 + pixels, height)
@@ -54,23 +49,19 @@ class RandomAlphaCrop(BaseTransform):
         # grow the short side to the aspect of the image
         new_height = max(bottom - top, round((right - left) * height / width))
         new_width = max(right - left, round((bottom - top) * width / height))
-        above = (new_height - (bottom - top)) // 2
-        before = (new_width - (right - left)) // 2
+        add_rows, add_cols = new_height - (bottom - top), new_width - (right - left)
+        above, before = add_rows // 2, add_cols // 2
+        padding = (before, add_cols - before, above, add_rows - above)
         for name in ['img', *present_maps(results)]:
             part = results[name][top:bottom, left:right]
-            whole = np.full(
-                (new_height, new_width, *part.shape[2:]), _fill(name), part.dtype
-            )
-            whole[above : above + len(part), before : before + part.shape[1]] = part
-            results[name] = whole
+            results[name] = pad(part, padding, _fill(name))
         results['img_shape'] = (new_height, new_width)
         update_cameras(results, shifted_camera, left - before, top - above)
-        return results
 
 
 @TRANSFORMS.register_module()
-class RandomMatteRotate(BaseTransform):
-    """Rotate about the centre; what comes in is white with alpha 0.
+class RandomMatteRotate(RandomTransform):
+    """Rotate about the center; what comes in is white with alpha 0.
 
     For maps without directions only: normals and points would need to turn too.
 
@@ -87,40 +78,32 @@ class RandomMatteRotate(BaseTransform):
     training_only = True
 
     def __init__(self, prob: float = 0.5, max_angle: float = 60.0) -> None:
-        self.prob = prob
+        super().__init__(prob)
         self.max_angle = max_angle
 
-    @cache_randomness
-    def _draw(self) -> float | None:
-        if np.random.rand() >= self.prob:
-            return None
+    def parameters(self, size: tuple[int, int]) -> float:
         return np.random.uniform(-self.max_angle, self.max_angle)
 
-    def transform(self, results: dict[str, Any]) -> dict[str, Any]:
+    def apply(self, results: dict[str, Any], angle: float) -> None:
         names = present_maps(results)
         if 'intrinsics' in results or any(MAPS[name].vector for name in names):
             raise ValueError(
                 'RandomMatteRotate: normals, points and cameras do not rotate with the '
                 f'image; the results hold {names}'
             )
-        angle = self._draw()
-        if angle is None:
-            return results
         height, width = results['img'].shape[:2]
-        centre = ((width - 1) / 2, (height - 1) / 2)
-        matrix = cv2.getRotationMatrix2D(centre, angle, 1.0)
+        center = ((width - 1) / 2, (height - 1) / 2)
+        matrix = cv2.getRotationMatrix2D(center, angle, 1.0)
         for name in ['img', *names]:
             values = results[name]
-            linear = name == 'img' or MAPS[name].linear
             rotated = cv2.warpAffine(
                 values.astype(np.uint8) if values.dtype == bool else values,
                 matrix,
                 (width, height),
-                flags=cv2.INTER_LINEAR if linear else cv2.INTER_NEAREST,
+                flags=cv2.INTER_LINEAR if is_linear(name) else cv2.INTER_NEAREST,
                 borderValue=WHITE if name == 'img' else _fill(name),
             )
             results[name] = rotated.astype(values.dtype)
-        return results
 
 
 def _fill(name: str) -> int:

@@ -11,14 +11,16 @@ from torchvision.transforms.v2 import functional as F
 
 from sapiens2_mm.registry import TRANSFORMS
 
+from .base import check_range
+
 _CROP_TRIES = 10
 
 
 class RandomView:
-    """One kind of view: crop, flip and, if asked for, changes of colour.
+    """One kind of view: crop, flip and, if asked for, changes of color.
 
     Crops are resized by antialiased bicubic interpolation, in torchvision, which did
-    it three times as fast as Pillow; colour and blur are OpenCV's, up to 40 times as
+    it three times as fast as Pillow; color and blur are OpenCV's, up to 40 times as
     fast as torchvision (tools/benchmark/multi_view.py).
 
     Args:
@@ -27,10 +29,10 @@ class RandomView:
         aspect_jitter: the crop's aspect is the view's times a number log-uniform in
             [1/aspect_jitter, aspect_jitter].
         flip_prob: probability of a horizontal flip.
-        jitter_prob: probability of a colour jitter.
+        jitter_prob: probability of a color jitter.
         brightness, contrast, saturation: factors are uniform in [1 - x, 1 + x].
-        hue: shift uniform in [-hue, hue] turns of the colour circle.
-        grayscale_prob: probability of losing the colour.
+        hue: shift uniform in [-hue, hue] turns of the color circle.
+        grayscale_prob: probability of losing the color.
         blur_prob: probability of a Gaussian blur.
         blur_kernel: its size, odd, in pixels.
         blur_sigma: smallest and largest standard deviation, pixels.
@@ -38,7 +40,7 @@ class RandomView:
         solarize_threshold: values from here on are inverted.
 
     Raises:
-        ValueError: if ``size`` or ``area`` is no valid range.
+        ValueError: if ``area`` is no range.
     """
 
     def __init__(
@@ -59,16 +61,7 @@ class RandomView:
         solarize_prob: float = 0.0,
         solarize_threshold: int = 128,
     ) -> None:
-        if not 0 < area[0] <= area[1] <= 1:
-            raise ValueError(
-                f'RandomView: area must be (low, high) with 0 < low <= high <= 1, got '
-                f'{tuple(area)}'
-            )
-        if min(size) < 1 or aspect_jitter < 1:
-            raise ValueError(
-                f'RandomView: needs a positive size and aspect_jitter >= 1, got '
-                f'{tuple(size)} and {aspect_jitter}'
-            )
+        check_range('RandomView: area', area, highest=1)
         self.size = tuple(size)
         self.area = tuple(area)
         self.aspect_jitter = aspect_jitter
@@ -107,7 +100,7 @@ class RandomView:
         if rng.random() < self.jitter_prob:
             view = self._jitter(view, rng)
         if rng.random() < self.grayscale_prob:
-            view = _grey(view)
+            view = _gray(view)
         if rng.random() < self.blur_prob:
             kernel = (self.blur_kernel, self.blur_kernel)
             view = cv2.GaussianBlur(view, kernel, rng.uniform(*self.blur_sigma))
@@ -156,7 +149,7 @@ class RandomView:
                 image = cv2.LUT(image, _to_uint8(mean + factor * (values - mean)))
             elif step == 2:
                 factor = rng.uniform(1 - self.saturation, 1 + self.saturation)
-                image = cv2.addWeighted(image, factor, _grey(image), 1 - factor, 0)
+                image = cv2.addWeighted(image, factor, _gray(image), 1 - factor, 0)
             elif self.hue:
                 shift = round(rng.uniform(-self.hue, self.hue) * 256) % 256
                 hsv = cv2.cvtColor(image, cv2.COLOR_BGR2HSV_FULL)
@@ -169,10 +162,10 @@ def _to_uint8(values: np.ndarray) -> np.ndarray:
     return np.rint(values).clip(0, 255).astype(np.uint8)
 
 
-def _grey(image: np.ndarray) -> np.ndarray:
+def _gray(image: np.ndarray) -> np.ndarray:
     """Luminance in all three channels."""
-    grey = cv2.cvtColor(image, cv2.COLOR_BGR2GRAY)
-    return cv2.cvtColor(grey, cv2.COLOR_GRAY2BGR)
+    gray = cv2.cvtColor(image, cv2.COLOR_BGR2GRAY)
+    return cv2.cvtColor(gray, cv2.COLOR_GRAY2BGR)
 
 
 @TRANSFORMS.register_module()
@@ -188,7 +181,7 @@ class MultiViewCrop(BaseTransform):
             ``num_views`` and the arguments of ``RandomView``.
 
     Source: Sapiens2 (arXiv 2604.21681) A.1.1 for numbers of views and crop ranges;
-        strengths of the colour changes of DINOv3 (arXiv 2508.10104).
+        strengths of the color changes of DINOv3 (arXiv 2508.10104).
     """
 
     def __init__(self, views: list[dict]) -> None:

@@ -1,13 +1,14 @@
 """Random changes of color (uint8 images, pixels only)."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import cv2
 import numpy as np
-from mmcv.transforms import BaseTransform
-from mmcv.transforms.utils import cache_randomness
 
 from sapiens2_mm.registry import TRANSFORMS
+
+from .base import RandomTransform
+from .maps import straight_bgr
 
 
 class _Change(NamedTuple):
@@ -19,13 +20,13 @@ class _Change(NamedTuple):
 
 
 @TRANSFORMS.register_module()
-class PhotometricDistortion(BaseTransform):
-    """Each change with probability 1/2; contrast before or after the colour changes.
+class PhotometricDistortion(RandomTransform):
+    """Each change with probability 1/2; contrast before or after the color changes.
 
     A matte's foreground (``gt_foreground``) is changed like the image.
 
     Args:
-        brightness_delta: largest grey level added or subtracted.
+        brightness_delta: largest gray level added or subtracted.
         contrast_range: smallest and largest factor of all values.
         saturation_range: smallest and largest factor of the HSV saturation.
         hue_delta: largest step of the OpenCV hue, which has 180 in a turn.
@@ -42,17 +43,13 @@ class PhotometricDistortion(BaseTransform):
         hue_delta: int = 18,
         prob: float = 1.0,
     ) -> None:
+        super().__init__(prob)
         self.brightness_delta = brightness_delta
         self.contrast_range = tuple(contrast_range)
         self.saturation_range = tuple(saturation_range)
         self.hue_delta = hue_delta
-        self.prob = prob
 
-    @cache_randomness
-    def _draw(self) -> _Change | None:
-        if np.random.rand() >= self.prob:
-            return None
-
+    def parameters(self, size: tuple[int, int]) -> _Change:
         def maybe(value: float) -> float | None:
             return value if np.random.rand() < 0.5 else None
 
@@ -65,26 +62,12 @@ class PhotometricDistortion(BaseTransform):
             hue=maybe(np.random.randint(-self.hue_delta, self.hue_delta + 1)),
         )
 
-    def transform(self, results: dict) -> dict:
-        change = self._draw()
-        if change is not None:
-            results['img'] = _distort(results['img'], change)
-            if 'gt_foreground' in results:
-                results['gt_foreground'] = _distort_foreground(
-                    results['gt_foreground'], results['gt_alpha'], change
-                )
-        return results
-
-
-def _distort_foreground(
-    foreground: np.ndarray, alpha: np.ndarray, change: _Change
-) -> np.ndarray:
-    """Change the straight colours of an RGB float foreground multiplied by alpha."""
-    alpha = alpha[..., None]
-    straight = foreground / np.maximum(alpha, 1e-6)
-    straight = (straight * 255).round().clip(0, 255).astype(np.uint8)
-    bgr = _distort(np.ascontiguousarray(straight[..., ::-1]), change)
-    return bgr[..., ::-1] * (alpha / np.float32(255))
+    def apply(self, results: dict[str, Any], change: _Change) -> None:
+        results['img'] = _distort(results['img'], change)
+        if 'gt_foreground' in results:
+            bgr = _distort(straight_bgr(results), change)
+            alpha = results['gt_alpha'][..., None]
+            results['gt_foreground'] = bgr[..., ::-1] * (alpha / np.float32(255))
 
 
 def _distort(image: np.ndarray, change: _Change) -> np.ndarray:
@@ -113,26 +96,20 @@ def _linear(values: np.ndarray, factor: float, offset: float) -> np.ndarray:
 
 
 @TRANSFORMS.register_module()
-class RandomSolarize(BaseTransform):
+class RandomSolarize(RandomTransform):
     """Turn values above a threshold into 255 minus themselves.
 
     Args:
         prob: probability to treat an image.
-        threshold: grey level.
+        threshold: gray level.
 
     Source: official repository, first public release, image augmentations.
     """
 
     def __init__(self, prob: float = 0.3, threshold: int = 128) -> None:
-        self.prob = prob
+        super().__init__(prob)
         self.threshold = threshold
 
-    @cache_randomness
-    def _draw(self) -> bool:
-        return bool(np.random.rand() < self.prob)
-
-    def transform(self, results: dict) -> dict:
-        if self._draw():
-            image = results['img']
-            results['img'] = np.where(image > self.threshold, 255 - image, image)
-        return results
+    def apply(self, results: dict[str, Any], parameters: Any) -> None:
+        image = results['img']
+        results['img'] = np.where(image > self.threshold, 255 - image, image)

@@ -4,20 +4,12 @@ from math import floor
 from typing import Any, Literal
 
 import cv2
-import numpy as np
 from mmcv.transforms import BaseTransform
 
 from sapiens2_mm.registry import TRANSFORMS
 
-from .maps import (
-    MAPS,
-    present_maps,
-    resize_linear,
-    resize_maps,
-    scaled_camera,
-    shifted_camera,
-    update_cameras,
-)
+from .base import check_choice
+from .maps import pad, present_maps, resize_sample, shifted_camera, update_cameras
 
 
 @TRANSFORMS.register_module()
@@ -46,10 +38,7 @@ class Letterbox(BaseTransform):
         rounding: Literal['round', 'floor'] = 'round',
         with_maps: bool = True,
     ) -> None:
-        if rounding not in ('round', 'floor'):
-            raise ValueError(
-                f"Letterbox: rounding must be 'round' or 'floor', got {rounding!r}"
-            )
+        check_choice('Letterbox: rounding', rounding, ('round', 'floor'))
         self.size = tuple(size)
         self.rounding = rounding
         self.with_maps = with_maps
@@ -67,21 +56,11 @@ class Letterbox(BaseTransform):
         right = self.size[1] - new_width - left
         top = (self.size[0] - new_height) // 2
         bottom = self.size[0] - new_height - top
-
-        def pad(values: np.ndarray) -> np.ndarray:
-            border = ((top, bottom), (left, right)) + ((0, 0),) * (values.ndim - 2)
-            return np.pad(values, border)
-
-        new_size = (new_height, new_width)
-        results['img'] = pad(resize_linear(results['img'], new_size))
-        results['img_shape'] = self.size
         results['padding'] = (left, right, top, bottom)
-        if self.with_maps:
-            resize_maps(results, new_size)
-            for name in present_maps(results):
-                results[name] = pad(results[name])
-        factors = (new_width / width, new_height / height)
-        update_cameras(results, scaled_camera, *factors, maps=self.with_maps)
+        resize_sample(results, (new_height, new_width), with_maps=self.with_maps)
+        for name in ['img', *(present_maps(results) if self.with_maps else ())]:
+            results[name] = pad(results[name], results['padding'])
+        results['img_shape'] = self.size
         update_cameras(results, shifted_camera, -left, -top, maps=self.with_maps)
         return results
 
@@ -118,23 +97,10 @@ class DenseResize(BaseTransform):
         self.with_maps = with_maps
 
     def transform(self, results: dict[str, Any]) -> dict[str, Any]:
-        height, width = results['img'].shape[:2]
-        shrinks = self.size[1] < width and self.area_when_shrinking
+        shrinks = self.size[1] < results['img'].shape[1] and self.area_when_shrinking
         method = cv2.INTER_AREA if shrinks else cv2.INTER_LINEAR
-        results['img'] = cv2.resize(
-            results['img'], self.size[::-1], interpolation=method
-        )
-        results['img_shape'] = self.size
+        resize_sample(results, self.size, method, self.with_maps)
         results['padding'] = (0, 0, 0, 0)
-        if self.with_maps:
-            for name in present_maps(results):
-                if MAPS[name].linear:
-                    results[name] = cv2.resize(
-                        results[name], self.size[::-1], interpolation=method
-                    )
-            resize_maps(results, self.size)  # the linear ones fit already
-        factors = (self.size[1] / width, self.size[0] / height)
-        update_cameras(results, scaled_camera, *factors, maps=self.with_maps)
         return results
 
     def __repr__(self) -> str:
@@ -169,11 +135,7 @@ class AreaCubicResize(BaseTransform):
     """
 
     def __init__(self, size: tuple[int, int], enlarge: str = 'bicubic') -> None:
-        if enlarge not in _ENLARGE:
-            raise ValueError(
-                f'AreaCubicResize: enlarge must be one of {list(_ENLARGE)}, got '
-                f'{enlarge!r}'
-            )
+        check_choice('AreaCubicResize: enlarge', enlarge, list(_ENLARGE))
         self.size = size
         self.enlarge = enlarge
 

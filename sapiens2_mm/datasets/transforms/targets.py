@@ -13,7 +13,7 @@ def unproject(depth: np.ndarray, intrinsics: np.ndarray) -> np.ndarray:
 
     Args:
         depth: (H, W), Z at each pixel.
-        intrinsics: (3, 3), pixel centres at integers.
+        intrinsics: (3, 3), pixel centers at integers.
 
     Returns:
         (H, W, 3) float32 of (X, Y, Z), in the unit of ``depth``.
@@ -32,7 +32,7 @@ class PointmapTarget(BaseTransform):
     Goes after the geometric transforms.
 
     Required keys: ``gt_depth`` (metres), ``map_intrinsics``, ``intrinsics``.
-    Set keys: ``gt_pointmap`` (H, W, 3) in metres, by the camera of the maps;
+    Set keys: ``gt_pointmap`` (H, W, 3) in meters, by the camera of the maps;
     ``gt_scale`` (1,): canonical focal length / fx of the network input.
 
     Args:

@@ -7,6 +7,11 @@ from mmpose.structures.bbox import get_udp_warp_matrix
 
 from sapiens2_mm.registry import TRANSFORMS
 
+# mmpose's own, whose defaults are the official ones. The upper and lower body come from
+# the ``type`` of each keypoint in the metainfo.
+Sapiens2RandomHalfBody = RandomHalfBody
+TRANSFORMS.register_module('Sapiens2RandomHalfBody', module=RandomHalfBody)
+
 
 @TRANSFORMS.register_module()
 class Sapiens2TopdownAffine(TopdownAffine):
@@ -63,21 +68,3 @@ class Sapiens2TopdownAffine(TopdownAffine):
 
     def __repr__(self) -> str:
         return f'{type(self).__name__}(input_size={self.input_size})'
-
-
-@TRANSFORMS.register_module()
-class Sapiens2RandomHalfBody(RandomHalfBody):
-    """mmpose's ``RandomHalfBody``; an error at inference instead of a ``KeyError``.
-
-    The upper and lower body sets come from the ``type`` of each keypoint in the
-    table. The defaults (at least 9 visible points, 2 upper or 3 lower, extent times
-    1.5, probability 0.3, upper preferred by 0.7) are the official ones.
-    """
-
-    def transform(self, results: dict) -> dict:
-        if results.get('keypoints') is None:
-            raise ValueError(
-                f'{type(self).__name__} needs annotated keypoints; it belongs to the '
-                'training pipeline, remove this step from the test pipeline'
-            )
-        return super().transform(results)

@@ -30,11 +30,11 @@ class TestRandomBackground:
         folder.mkdir(parents=True)
         rgb = np.zeros((60, 200, 3), np.uint8)
         rgb[..., 0] = 10 + np.arange(200) % 50  # RGB file: red ramp
-        rgb[:, :50] = rgb[:, 150:] = (0, 255, 0)  # cut off by the centre crop
+        rgb[:, :50] = rgb[:, 150:] = (0, 255, 0)  # cut off by the center crop
         Image.fromarray(rgb).save(folder / 'p.png')
         return str(tmp_path / 'photos é')
 
-    def test_pastes_the_centre_behind_the_person(self, photos):
+    def test_pastes_the_center_behind_the_person(self, photos):
         labels = np.zeros((30, 30))
         labels[10:20, 10:20] = 3
         labels[0, 0] = 255
@@ -88,7 +88,7 @@ def lab_stats(image):
 
 
 def test_color_transfer_moves_mean_and_spread():
-    # Muted colours, so that nothing leaves the RGB cube.
+    # Muted colors, so that nothing leaves the RGB cube.
     image = (noise(60, 50, seed=1) // 8 + 60).astype(np.uint8)
     reference = (noise(60, 50, seed=2) // 6 + 120).astype(np.uint8)
     reference[..., 0] -= 30

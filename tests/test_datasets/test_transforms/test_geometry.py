@@ -178,7 +178,7 @@ def test_doubling_the_focal_length_halves_the_scale(factor):
 # ------------------------------------------------------------------- single functions
 
 
-def test_resize_nearest_takes_the_pixel_under_the_centre():
+def test_resize_nearest_takes_the_pixel_under_the_center():
     values = np.arange(6).reshape(1, 6)
     assert resize_nearest(values, (1, 3)).tolist() == [[1, 3, 5]]
     assert resize_nearest(values, (1, 2)).tolist() == [[1, 4]]
@@ -190,7 +190,7 @@ def test_resize_nearest_takes_the_pixel_under_the_centre():
 
 def test_camera_functions():
     camera = np.array([[100.0, 0, 9.5], [0, 110.0, 19.5], [0, 0, 1]])
-    # the centre of a 20 x 40 image stays its centre
+    # the center of a 20 x 40 image stays its center
     scaled = scaled_camera(camera, 2, 0.5)
     assert scaled.tolist() == [[200, 0, 19.5], [0, 55, 9.5], [0, 0, 1]]
     assert shifted_camera(camera, 2, -3)[:2, 2].tolist() == [7.5, 22.5]
@@ -237,9 +237,18 @@ def test_scale_draws_from_its_range():
 @pytest.mark.parametrize(
     'make, message',
     [
-        (lambda: DenseRandomScale(scale_range=(2, 1)), r'scale_range \(2, 1\)'),
-        (lambda: DenseRandomCrop(area_range=(0, 1)), r'area_range \(0, 1\)'),
-        (lambda: DenseRandomCrop(aspect_range=(2, 1)), r'aspect_range \(2, 1\)'),
+        (
+            lambda: DenseRandomScale(scale_range=(2, 1)),
+            r'scale_range .*\(2, 1\)',
+        ),
+        (
+            lambda: DenseRandomCrop(area_range=(0, 1)),
+            r'area_range .*\(0, 1\)',
+        ),
+        (
+            lambda: DenseRandomCrop(aspect_range=(2, 1)),
+            r'aspect_range .*\(2, 1\)',
+        ),
         (lambda: Letterbox((8, 6), rounding='ceil'), "got 'ceil'"),
     ],
 )

@@ -86,7 +86,7 @@ def test_impossible_crops_fall_back_to_the_largest_one_anywhere():
     assert len({crop[1] for crop in crops}) > 20
 
 
-def test_global_views_keep_the_colours():
+def test_global_views_keep_the_colors():
     image = np.zeros((100, 80, 3), np.uint8)
     image[:] = (10, 120, 240)
     view = RandomView((64, 48), area=(0.5, 1.0))
@@ -97,7 +97,7 @@ def test_global_views_keep_the_colours():
 
 def test_shrinking_is_antialiased():
     image = np.zeros((512, 384, 3), np.uint8)
-    image[:, ::2] = 255  # one-pixel stripes: grey once they are shrunk
+    image[:, ::2] = 255  # one-pixel stripes: gray once they are shrunk
     view = RandomView((64, 48), area=(1.0, 1.0), aspect_jitter=1.0, flip_prob=0.0)
     out = view(image, np.random.default_rng(0))
     assert abs(float(out[4:-4, 4:-4].mean()) - 127.5) < 1
@@ -117,14 +117,14 @@ def identity(**kwargs) -> RandomView:
     )
 
 
-def test_solarize_grey_and_blur():
+def test_solarize_gray_and_blur():
     image = picture(64, 48)
     rng = np.random.default_rng(0)
     solarized = identity(solarize_prob=1.0)(image, rng)
     assert np.array_equal(solarized, np.where(image >= 128, 255 - image, image))
-    grey = identity(grayscale_prob=1.0)(image, rng)
+    gray = identity(grayscale_prob=1.0)(image, rng)
     expected = cv2.cvtColor(image, cv2.COLOR_BGR2GRAY)
-    assert all(np.array_equal(grey[..., c], expected) for c in range(3))
+    assert all(np.array_equal(gray[..., c], expected) for c in range(3))
     blurred = identity(blur_prob=1.0, blur_sigma=(2.0, 2.0))(image, rng)
     assert np.array_equal(blurred, cv2.GaussianBlur(image, (9, 9), 2.0))
 
@@ -143,15 +143,7 @@ def test_jitter_of_one_kind_by_hand():
     assert np.abs(shifted.max(2).astype(int) - image.max(2)).max() <= 3
 
 
-@pytest.mark.parametrize(
-    ('kwargs', 'message'),
-    [
-        (dict(size=(64, 48), area=(0.0, 1.0)), r'0 < low <= high <= 1, got \(0.0, 1'),
-        (dict(size=(64, 48), area=(0.9, 0.5)), 'low <= high'),
-        (dict(size=(0, 48), area=(0.5, 1.0)), 'positive size'),
-        (dict(size=(4, 4), area=(0.5, 1.0), aspect_jitter=0.5), 'aspect_jitter >= 1'),
-    ],
-)
-def test_bad_arguments(kwargs, message):
-    with pytest.raises(ValueError, match=message):
-        RandomView(**kwargs)
+@pytest.mark.parametrize('area', [(0.0, 1.0), (0.9, 0.5), (0.5, 1.5)])
+def test_wrong_area(area):
+    with pytest.raises(ValueError, match=r'area must be two numbers in \(0, 1\]'):
+        RandomView((64, 48), area)

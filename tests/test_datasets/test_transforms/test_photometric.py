@@ -36,15 +36,15 @@ def test_hue_turns_within_180():
     assert hsv[0, 0].tolist() == [170, 255, 200]
 
 
-def test_saturation_zero_is_grey(image):
-    grey = _distort(image, change(saturation=0.0))
-    assert (grey == grey.max(axis=2, keepdims=True)).all()
+def test_saturation_zero_is_gray(image):
+    gray = _distort(image, change(saturation=0.0))
+    assert (gray == gray.max(axis=2, keepdims=True)).all()
 
 
 def test_draws_cover_their_ranges():
     np.random.seed(0)
     distort = PhotometricDistortion()
-    draws = [distort._draw() for _ in range(400)]
+    draws = [distort.draw((16, 12)) for _ in range(400)]
     for name, low, high in (
         ('brightness', -32, 32),
         ('contrast', 0.5, 1.5),

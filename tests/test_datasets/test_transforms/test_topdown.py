@@ -60,7 +60,7 @@ def test_points_outside_the_crop_train_nothing():
     assert out['transformed_keypoints'][0, 1].tolist() == [0, 0]
 
 
-def test_rotation_turns_about_the_centre():
+def test_rotation_turns_about_the_center():
     turned = results(bbox_rotation=np.float32([90.0]), **points((30, 40), (35, 40)))
     out = Sapiens2TopdownAffine((96, 128))(turned)
     center, moved = out['transformed_keypoints'][0]
@@ -110,8 +110,3 @@ def test_box_of_one_half(data_dir):
             if np.allclose(out['bbox_scale'][0], 1.5 * np.ptp(points, axis=0)):
                 seen.add(half)
     assert seen == {'upper', 'lower'}
-
-
-def test_it_is_named_where_there_are_no_keypoints():
-    with pytest.raises(ValueError, match=r'Sapiens2RandomHalfBody.*remove this step'):
-        Sapiens2RandomHalfBody()(dict(img=np.zeros((4, 4, 3), dtype=np.uint8)))

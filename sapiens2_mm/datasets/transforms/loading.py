@@ -1,4 +1,4 @@
-"""Read the maps of dense regression."""
+"""Load images, masks, maps, cameras and mattes."""
 
 import io
 from collections.abc import Sequence
@@ -11,7 +11,110 @@ from mmcv.transforms import BaseTransform
 from sapiens2_mm.registry import TRANSFORMS
 
 from ..io.array_file import read_array
+from ..io.image import read_image, to_bgr_uint8
+from ..io.label_image import read_label_image
+from ..seg.label_map import UNKNOWN, label_table
 from .maps import MAPS, resize_nearest
+
+
+@TRANSFORMS.register_module()
+class LoadImage(BaseTransform):
+    """Put an image into the results, from a file or an array.
+
+    Required keys: ``img_path``, or ``img`` (an array as ``to_bgr_uint8`` takes it).
+    Set keys: ``img`` (H, W, 3) uint8 BGR, ``img_path`` (None for an array),
+    ``img_shape`` and ``ori_shape`` (H, W).
+
+    Args:
+        backend_args: of ``mmengine.fileio.get``.
+
+    Raises:
+        ValueError: see ``read_image``, ``to_bgr_uint8``.
+    """
+
+    def __init__(self, backend_args: dict | None = None) -> None:
+        self.backend_args = backend_args
+
+    def transform(self, results: dict[str, Any]) -> dict[str, Any]:
+        if results.get('img') is not None:
+            results['img'] = to_bgr_uint8(results['img'])
+            results.setdefault('img_path', None)
+        else:
+            results['img'] = read_image(results['img_path'], self.backend_args)
+        results['img_shape'] = results['ori_shape'] = results['img'].shape[:2]
+        return results
+
+    def __repr__(self) -> str:
+        return f'{type(self).__name__}(backend_args={self.backend_args})'
+
+
+@TRANSFORMS.register_module()
+class LoadSegAnnotations(BaseTransform):
+    """Put the class ids of a mask file into the results.
+
+    In training it follows the loading of the image. In evaluation it stands after the
+    resize, so that the labels keep their own size.
+
+    Required keys, as ``SegDataset`` sets them: ``seg_map_path`` (None: the sample has
+    no mask, nothing is loaded), ``num_classes``, ``label_map``, ``reduce_zero_label``,
+    ``ignore_index``, ``seg_fields``.
+    Set keys: ``gt_seg_map`` (H, W) uint8, added to ``seg_fields``.
+
+    Args:
+        palette: RGB colours, for masks that hold colours; a pixel's value is the index
+            of its colour.
+        backend_args: of ``mmengine.fileio.get``.
+
+    Raises:
+        ValueError: if there is no annotation to load (a pipeline for inference), the
+            file cannot be read, differs in size from the image, or has a pixel value
+            that is neither a class nor ignored; names the file.
+    """
+
+    def __init__(
+        self,
+        palette: Sequence[Sequence[int]] | None = None,
+        backend_args: dict | None = None,
+    ) -> None:
+        self.palette = palette
+        self.backend_args = backend_args
+
+    def transform(self, results: dict[str, Any]) -> dict[str, Any]:
+        if 'seg_map_path' not in results:
+            raise ValueError(
+                'LoadSegAnnotations needs ground truth, and the sample names no mask '
+                '(seg_map_path); remove LoadSegAnnotations from the pipeline that is '
+                'used for inference (test_pipeline)'
+            )
+        path = results['seg_map_path']
+        if path is None:
+            return results
+        values = read_label_image(path, self.palette, self.backend_args)
+        if 'ori_shape' in results and values.shape != tuple(results['ori_shape'][:2]):
+            raise ValueError(
+                f'mask {path} has size {values.shape}, but image '
+                f'{results.get("img_path")} has {tuple(results["ori_shape"][:2])}'
+            )
+        table = label_table(
+            results['num_classes'],
+            results['label_map'],
+            results['reduce_zero_label'],
+            results['ignore_index'],
+        )
+        labels = table[values]
+        if labels.min() == UNKNOWN:
+            raise ValueError(
+                f'mask {path}: pixel values {np.unique(values[labels == UNKNOWN])} are '
+                f'neither one of the {results["num_classes"]} classes nor '
+                f'{results["ignore_index"]} (ignored); map them with label_map (or '
+                'source) of the dataset'
+            )
+        results['gt_seg_map'] = labels.astype(np.uint8)
+        results['seg_fields'].append('gt_seg_map')
+        return results
+
+    def __repr__(self) -> str:
+        return f'{type(self).__name__}(palette={self.palette})'
 
 
 @TRANSFORMS.register_module()
@@ -225,3 +328,77 @@ def _floats(values: np.ndarray, path: str) -> np.ndarray:
             f'{path}: expected float or unsigned integer values, got {values.dtype}'
         )
     return values.astype(np.float32)
+
+
+OPAQUE = 0.996  # from here on, the image shows nothing but the foreground
+
+
+@TRANSFORMS.register_module()
+class LoadMatte(BaseTransform):
+    """Read ``alpha_path``: a single channel, or RGBA with straight colours.
+
+    Float files hold values in [0, 1]. With RGBA the foreground is known everywhere.
+    With alpha alone it is known where the matte is opaque (the image's own colour) and
+    where it is 0 (black).
+
+    Required keys: ``img``, ``alpha_path`` (8 or 16 bits).
+    Set keys: ``gt_alpha`` (H, W), ``gt_foreground`` (H, W, 3) RGB multiplied by alpha,
+    both float32 in [0, 1], and ``gt_foreground_mask`` (H, W) bool.
+
+    Args:
+        binary: values above 0 are opaque, as for label maps.
+
+    Raises:
+        ValueError: if the matte is not there, cannot be read, has no alpha, another
+            size or another range.
+
+    Source: Sapiens2 official repository, matting task.
+    """
+
+    needs_annotation = True
+
+    def __init__(self, binary: bool = False) -> None:
+        self.binary = binary
+
+    def transform(self, results: dict[str, Any]) -> dict[str, Any]:
+        path = results.get('alpha_path')
+        if path is None:
+            raise ValueError(
+                f'LoadMatte: the sample of {results.get("img_path")} has no '
+                'alpha_path; use sapiens2_mm.MattingListDataset'
+            )
+        values = read_array(path, 'alpha')
+        size = results['img'].shape[:2]
+        channels = values.shape[2] if values.ndim == 3 else 1
+        if values.shape[:2] != size or channels not in (1, 4):
+            raise ValueError(
+                f'{path}: expected a matte of one channel or RGBA and size {size} like '
+                f'its image {results.get("img_path")}, got shape {values.shape}'
+            )
+        values = values.reshape(*size, channels)
+        if self.binary:
+            values = (values > 0).astype(np.float32)
+        elif np.issubdtype(values.dtype, np.unsignedinteger):
+            values = values / np.float32(np.iinfo(values.dtype).max)
+        values = values.astype(np.float32)
+        if not (values.min() >= 0 and values.max() <= 1):
+            raise ValueError(
+                f'{path}: expected 8 or 16 bits, or floats in [0, 1], got values from '
+                f'{values.min():g} to {values.max():g}'
+            )
+        alpha = values[..., -1]
+        if channels == 4:
+            foreground = values[..., :3] * alpha[..., None]
+            known = np.ones(size, bool)
+        else:
+            opaque = alpha >= OPAQUE
+            rgb = results['img'][..., ::-1].astype(np.float32) / 255
+            foreground = np.where(opaque[..., None], rgb, 0).astype(np.float32)
+            known = opaque | (alpha == 0)
+        results['gt_alpha'] = np.ascontiguousarray(alpha)
+        results['gt_foreground'] = foreground
+        results['gt_foreground_mask'] = known
+        return results
+
+    def __repr__(self) -> str:
+        return f'{type(self).__name__}(binary={self.binary})'

@@ -3,9 +3,26 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from sapiens2_mm.datasets import LoadDenseAnnotations
+from sapiens2_mm.datasets import LoadDenseAnnotations, LoadImage, LoadSegAnnotations
 
 SIZE = (6, 5)
+
+
+def test_image_from_file_and_array(tmp_path):
+    rgb = np.random.default_rng(0).integers(0, 256, (20, 30, 3), dtype=np.uint8)
+    path = str(tmp_path / 'a.png')
+    cv2.imwrite(path, rgb[..., ::-1])
+    results = LoadImage()({'img_path': path})
+    assert results['img_shape'] == results['ori_shape'] == (20, 30)
+    assert (results['img'] == rgb[..., ::-1]).all()
+    results = LoadImage()({'img': rgb[..., 0]})
+    assert results['img'].shape == (20, 30, 3) and results['img_path'] is None
+
+
+def test_masks_in_a_pipeline_for_inference():
+    load = LoadSegAnnotations()
+    with pytest.raises(ValueError, match=r'remove LoadSegAnnotations .*test_pipeline'):
+        load.transform(dict(img_path='a.jpg'))
 
 
 @pytest.fixture
@@ -98,7 +115,7 @@ def test_albedo_is_rgb(dtype, tmp_path):
 
 @pytest.mark.parametrize('mode', ['L', '1', 'I;16', 'RGB', 'RGBA', 'P', 'npy'])
 def test_masks_of_any_kind(mode, tmp_path):
-    """Class 2 is green in colour, so its red channel is 0; it is valid all the same."""
+    """Class 2 is green in color, so its red channel is 0; it is valid all the same."""
     labels = np.zeros(SIZE, np.uint8)
     labels[2, 3], labels[4, 1] = 1, 2
     palette = np.array([[0, 0, 0], [200, 0, 0], [0, 200, 0]], np.uint8)

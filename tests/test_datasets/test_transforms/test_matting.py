@@ -1,6 +1,4 @@
-"""Dataset and transforms of matting."""
-
-import json
+"""From the matte file to the packed sample."""
 
 import cv2
 import numpy as np
@@ -11,7 +9,6 @@ from sapiens2_mm.datasets import (
     DenseRandomFlip,
     DenseResize,
     LoadMatte,
-    MattingListDataset,
     PackDenseInputs,
     PhotometricDistortion,
     RandomAlphaCrop,
@@ -62,7 +59,7 @@ def test_alpha_alone(tmp_path, image, bits):
     assert np.allclose(foreground[:, 20:], image[:, 20:, ::-1] / 255)
 
 
-def test_rgba_colours_are_multiplied(tmp_path, image):
+def test_rgba_colors_are_multiplied(tmp_path, image):
     matte = np.dstack([np.full((*SIZE, 3), (10, 20, 200), np.uint8), half_matte()])
     results = load(tmp_path, image, matte)  # written as BGRA
     expected = np.array([200, 20, 10]) / 255 * (half_matte() / 255)[..., None]
@@ -158,50 +155,6 @@ def test_distortion_changes_image_and_foreground_alike(tmp_path, image):
     assert (results['gt_foreground'][results['gt_alpha'] == 0] == 0).all()
     assert (results['gt_foreground'] != before).any()
     assert results['gt_foreground'].dtype == np.float32
-
-
-def test_list_dataset(tmp_path, image):
-    for name in ('a', 'b'):
-        write(tmp_path / 'img' / f'{name}.png', image)
-        write(tmp_path / 'pha' / f'{name}.png', half_matte())
-    entries = [dict(image=f'img/{n}.png', mask=f'pha/{n}.png') for n in ('a', 'b')]
-    (tmp_path / 'list.json').write_text(json.dumps(entries))
-    pipeline = [
-        dict(type='sapiens2_mm.LoadImage'),
-        dict(type='sapiens2_mm.LoadMatte'),
-        dict(type='sapiens2_mm.DenseResize', size=(32, 32)),
-        dict(type='sapiens2_mm.PackDenseInputs'),
-    ]
-    dataset = MattingListDataset(
-        ann_file='list.json', data_root=str(tmp_path), pipeline=pipeline
-    )
-    assert len(dataset) == 2
-    sample = dataset[1]['data_samples']
-    assert sample.gt_alpha.shape == (1, 32, 32)
-    assert sample.gt_foreground.shape == (3, 32, 32)
-
-    write(tmp_path / 'c.png', np.dstack([image, half_matte()]))
-    (tmp_path / 'list.txt').write_text('c.png\n\n')
-    dataset = MattingListDataset(
-        ann_file='list.txt', data_root=str(tmp_path), pipeline=pipeline
-    )
-    assert len(dataset) == 1
-    assert dataset[0]['data_samples'].gt_foreground_mask.all()
-
-
-@pytest.mark.parametrize(
-    'content, message',
-    [
-        ('[', r'list\.json is not a readable JSON file'),
-        ('[]', 'at least one entry'),
-        ('{"image": "a"}', 'must hold a list'),
-        ('[{"image": "a"}]', 'entry 0 of'),
-    ],
-)
-def test_list_errors(tmp_path, content, message):
-    (tmp_path / 'list.json').write_text(content)
-    with pytest.raises(ValueError, match=message):
-        MattingListDataset(ann_file='list.json', data_root=str(tmp_path))
 
 
 def test_whole_pipeline(tmp_path, image):
