@@ -1,5 +1,6 @@
 """Every config we ship: loads, builds, and is listed in its metafile."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,24 @@ def all_types(node) -> list[str]:
     return []
 
 
+def sizes_of(node) -> set[tuple[int, int]]:
+    """(height, width) of every step inside a pipeline that makes the model's input."""
+    if isinstance(node, list | tuple):
+        return {size for item in node for size in sizes_of(item)}
+    if not isinstance(node, dict):
+        return set()
+    kind = node.get('type', '').split('.')[-1]
+    if kind in ('AreaCubicResize', 'Letterbox', 'DenseResize'):
+        return {tuple(node['size'])}
+    if kind == 'Sapiens2TopdownAffine':
+        return {tuple(node['input_size'][::-1])}
+    if kind == 'MultiViewCrop':
+        (height, width), *rest = [view['size'] for view in node['views']]
+        assert all(size == (height // 2, width // 2) for size in rest)
+        return {(height, width)}
+    return {size for value in node.values() for size in sizes_of(value)}
+
+
 @pytest.mark.parametrize('path', CONFIGS, ids=config_id)
 def test_types_carry_their_scope(path):
     cfg = Config.fromfile(path)
@@ -60,6 +79,35 @@ def test_model_builds_in_a_foreign_scope(path, monkeypatch):
     ):
         model = MODELS.build(cfg.model)
     assert sum(p.numel() for p in model.parameters()) > 1000
+
+
+VARIANTS = [p for p in CONFIGS if re.match(r'sapiens2-(0\.1|0\.8|1|5)b', p.name)]
+
+
+@pytest.mark.parametrize('path', VARIANTS, ids=config_id)
+def test_another_size_states_what_differs(path):
+    lines = [line.strip() for line in path.read_text().splitlines()]
+    assert len([line for line in lines if line and line[0] != '#']) <= 15
+    cfg = Config.fromfile(path)
+    size = path.name.split('_')[0].split('-')[1]
+    assert cfg.model.get('backbone', cfg.model).arch == f'sapiens2_{size}'
+
+
+@pytest.mark.parametrize('path', CONFIGS, ids=config_id)
+def test_length_and_resolution_agree_everywhere(path):
+    cfg = Config.fromfile(path)
+    if 'train_cfg' not in cfg:  # a backbone alone
+        return
+    assert cfg.param_scheduler[-1].end == cfg.train_cfg.max_iters
+    begins = [scheduler.begin for scheduler in cfg.param_scheduler]
+    assert begins == [0, *(scheduler.end for scheduler in cfg.param_scheduler[:-1])]
+    height, width = cfg.model.backbone.img_size
+    assert path.stem.endswith(f'{height}x{width}')
+    for name in ('train_pipeline', 'val_pipeline', 'test_pipeline', 'tta_pipeline'):
+        assert sizes_of(cfg.get(name, [])) <= {(height, width)}
+    for split in ('train', 'val', 'test'):
+        if loader := cfg.get(f'{split}_dataloader'):
+            assert sizes_of(loader.dataset.pipeline) == {(height, width)}
 
 
 @pytest.mark.parametrize('folder', FOLDERS, ids=lambda path: path.name)

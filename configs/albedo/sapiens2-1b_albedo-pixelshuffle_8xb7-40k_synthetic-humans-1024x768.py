@@ -1,22 +1,8 @@
-_base_ = [
-    '../_base_/default_runtime.py',
-    '../_base_/models/sapiens2_albedo.py',
-    '../_base_/datasets/synthetic_humans_albedo_1024x768.py',
-    '../_base_/schedules/layer_decay_40k.py',
-]
-default_scope = 'sapiens2_mm'
-data_root = 'data/synthetic_humans'
-model = dict(
-    backbone=dict(arch='sapiens2_1b'),
-    decode_head=dict(in_channels=1536),
-)
-train_dataloader = dict(batch_size=7, dataset=dict(data_root=data_root))
-val_dataloader = dict(dataset=dict(data_root=data_root))
-test_dataloader = val_dataloader
+_base_ = ['sapiens2-0.4b_albedo-pixelshuffle_8xb20-20k_synthetic-humans-1024x768.py']
+model = dict(backbone=dict(arch='sapiens2_1b'), decode_head=dict(in_channels=1536))
+train_dataloader = dict(batch_size=7)
+_base_.train_cfg.max_iters = _base_.param_scheduler[1].end = 40_000
 optim_wrapper = dict(
-    optimizer=dict(lr=5e-4),
-    paramwise_cfg=dict(layer_decay_rate=0.9),
-    clip_grad=dict(max_norm=4.0),
+    paramwise_cfg=dict(layer_decay_rate=0.9), clip_grad=dict(max_norm=4.0)
 )
 auto_scale_lr = dict(base_batch_size=56)
-default_hooks = dict(checkpoint=dict(save_best='albedo/psnr', rule='greater'))

@@ -1,25 +1,8 @@
-_base_ = [
-    '../_base_/default_runtime.py',
-    '../_base_/models/sapiens2_albedo.py',
-    '../_base_/datasets/synthetic_humans_albedo_1024x768.py',
-    '../_base_/schedules/layer_decay_40k.py',
-]
-default_scope = 'sapiens2_mm'
-data_root = 'data/synthetic_humans'
+_base_ = ['sapiens2-1b_albedo-pixelshuffle_8xb7-40k_synthetic-humans-1024x768.py']
 model = dict(
     backbone=dict(arch='sapiens2_5b'),
-    decode_head=dict(
-        in_channels=2432,
-        upsample_channels=(1536, 768, 512, 256),
-    ),
+    decode_head=dict(in_channels=2432, upsample_channels=(1536, 768, 512, 256)),
 )
-train_dataloader = dict(batch_size=3, dataset=dict(data_root=data_root))
-val_dataloader = dict(dataset=dict(data_root=data_root))
-test_dataloader = val_dataloader
-optim_wrapper = dict(
-    optimizer=dict(lr=5e-4),
-    paramwise_cfg=dict(layer_decay_rate=0.94),
-    clip_grad=dict(max_norm=4.0),
-)
+train_dataloader = dict(batch_size=3)
+optim_wrapper = dict(paramwise_cfg=dict(layer_decay_rate=0.94))
 auto_scale_lr = dict(base_batch_size=24)
-default_hooks = dict(checkpoint=dict(save_best='albedo/psnr', rule='greater'))

@@ -1,8 +1,2 @@
-# The pretrained backbone alone: a feature map of the last block, 64x48 at this size.
-default_scope = 'sapiens2_mm'
-model = dict(
-    type='sapiens2_mm.Sapiens2',
-    arch='sapiens2_0.8b',
-    img_size=(1024, 768),
-    out_type='featmap',
-)
+_base_ = ['sapiens2-0.4b_backbone_1024x768.py']
+model = dict(arch='sapiens2_0.8b')

@@ -2,13 +2,14 @@ _base_ = [
     '../_base_/default_runtime.py',
     '../_base_/models/sapiens2_depth.py',
     '../_base_/datasets/synthetic_humans_depth_1024x768.py',
-    '../_base_/schedules/layer_decay_20k.py',
+    '../_base_/schedules/layer_decay.py',
 ]
 default_scope = 'sapiens2_mm'
 data_root = 'data/synthetic_humans'
 train_dataloader = dict(batch_size=20, dataset=dict(data_root=data_root))
 val_dataloader = dict(dataset=dict(data_root=data_root))
 test_dataloader = val_dataloader
+_base_.train_cfg.max_iters = _base_.param_scheduler[1].end = 20_000
 optim_wrapper = dict(
     optimizer=dict(lr=5e-4),
     paramwise_cfg=dict(layer_decay_rate=0.8),

@@ -1,11 +1,4 @@
-_base_ = [
-    '../_base_/default_runtime.py',
-    '../_base_/models/sapiens2_normal.py',
-    '../_base_/datasets/synthetic_humans_normal_1024x768.py',
-    '../_base_/schedules/layer_decay_40k.py',
-]
-default_scope = 'sapiens2_mm'
-data_root = 'data/synthetic_humans'
+_base_ = ['sapiens2-1b_normal-pixelshuffle_8xb7-40k_synthetic-humans-1024x768.py']
 model = dict(
     backbone=dict(arch='sapiens2_5b'),
     decode_head=dict(
@@ -14,13 +7,6 @@ model = dict(
         conv_out_channels=(128, 64, 32),
     ),
 )
-train_dataloader = dict(batch_size=3, dataset=dict(data_root=data_root))
-val_dataloader = dict(dataset=dict(data_root=data_root))
-test_dataloader = val_dataloader
-optim_wrapper = dict(
-    optimizer=dict(lr=1e-4),
-    paramwise_cfg=dict(layer_decay_rate=0.94),
-    clip_grad=dict(max_norm=4.0),
-)
+train_dataloader = dict(batch_size=3)
+optim_wrapper = dict(optimizer=dict(lr=1e-4), paramwise_cfg=dict(layer_decay_rate=0.94))
 auto_scale_lr = dict(base_batch_size=24)
-default_hooks = dict(checkpoint=dict(save_best='normal/normal_mae', rule='less'))

@@ -1,22 +1,5 @@
-_base_ = [
-    '../_base_/default_runtime.py',
-    '../_base_/models/sapiens2_pointmap.py',
-    '../_base_/datasets/synthetic_humans_pointmap_1024x768.py',
-    '../_base_/schedules/layer_decay_20k.py',
-]
-default_scope = 'sapiens2_mm'
-data_root = 'data/synthetic_humans'
-model = dict(
-    backbone=dict(arch='sapiens2_0.8b'),
-    decode_head=dict(in_channels=1280),
-)
-train_dataloader = dict(batch_size=6, dataset=dict(data_root=data_root))
-val_dataloader = dict(dataset=dict(data_root=data_root))
-test_dataloader = val_dataloader
-optim_wrapper = dict(
-    optimizer=dict(lr=5e-4),
-    paramwise_cfg=dict(layer_decay_rate=0.85),
-    clip_grad=dict(max_norm=2.0),
-)
+_base_ = ['sapiens2-0.4b_pointmap-pixelshuffle_8xb8-20k_synthetic-humans-1024x768.py']
+model = dict(backbone=dict(arch='sapiens2_0.8b'), decode_head=dict(in_channels=1280))
+train_dataloader = dict(batch_size=6)
+optim_wrapper = dict(paramwise_cfg=dict(layer_decay_rate=0.85))
 auto_scale_lr = dict(base_batch_size=48)
-default_hooks = dict(checkpoint=dict(save_best='pointmap/l2_mean', rule='less'))

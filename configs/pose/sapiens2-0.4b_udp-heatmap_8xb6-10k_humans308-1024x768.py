@@ -2,7 +2,7 @@ _base_ = [
     '../_base_/default_runtime.py',
     '../_base_/models/sapiens2_pose.py',
     '../_base_/datasets/humans308_1024x768.py',
-    '../_base_/schedules/layer_decay_10k.py',
+    '../_base_/schedules/layer_decay.py',
 ]
 default_scope = 'mmpose'
 data_root = 'data/synthetic_humans'

@@ -1,22 +1,10 @@
-_base_ = [
-    '../_base_/default_runtime.py',
-    '../_base_/models/sapiens2_pose.py',
-    '../_base_/datasets/humans308_1024x768.py',
-    '../_base_/schedules/layer_decay_20k.py',
-]
-default_scope = 'mmpose'
-data_root = 'data/synthetic_humans'
-model = dict(
-    backbone=dict(arch='sapiens2_5b'),
-    head=dict(in_channels=2432),
-)
-train_dataloader = dict(batch_size=2, dataset=dict(data_root=data_root))
-val_dataloader = dict(dataset=dict(data_root=data_root))
-test_dataloader = val_dataloader
+_base_ = ['sapiens2-0.4b_udp-heatmap_8xb6-10k_humans308-1024x768.py']
+model = dict(backbone=dict(arch='sapiens2_5b'), head=dict(in_channels=2432))
+train_dataloader = dict(batch_size=2)
+_base_.train_cfg.max_iters = _base_.param_scheduler[1].end = 20_000
 optim_wrapper = dict(
     optimizer=dict(lr=1e-4),
     paramwise_cfg=dict(layer_decay_rate=0.94),
     clip_grad=dict(max_norm=4.0),
 )
 auto_scale_lr = dict(base_batch_size=16)
-default_hooks = dict(checkpoint=dict(save_best='coco/AP', rule='greater'))

@@ -1,13 +1,13 @@
 # A model small enough to learn a handful of synthetic people on two CPU cores. It is
 # for trying the tools, not for use: it sees 128 images and their mirror images.
 _base_ = [
-    '../_base_/default_runtime.py',
     '../_base_/models/sapiens2_pose.py',
-    '../_base_/datasets/humans308_256x192.py',
-    '../_base_/schedules/layer_decay_10k.py',
+    '../_base_/datasets/humans308_1024x768.py',
+    '../_base_/schedules/tiny.py',
 ]
 default_scope = 'mmpose'
 data_root = 'data/synthetic_humans_256x192_128'
+size = (256, 192)  # (height, width)
 model = dict(
     backbone=dict(
         arch=dict(
@@ -17,7 +17,7 @@ model = dict(
             num_heads=3,
             feedforward_channels=256,
         ),
-        img_size=(256, 192),
+        img_size=size,
     ),
     head=dict(
         in_channels=96,
@@ -30,7 +30,7 @@ model = dict(
             body=10.0, foot=6.0, left_hand=4.0, right_hand=4.0, extra_body=6.0
         ),
         absent_weight=0.1,  # no hands on a portrait; all that is visible is labelled
-        decoder=dict(input_size=(192, 256), heatmap_size=(48, 64), sigma=2),
+        decoder=dict(input_size=size[::-1], heatmap_size=(48, 64), sigma=2),
         # Heatmaps that start near 0: with the large random ones of the usual init a
         # model without pretrained weights first learns to predict nothing, and stays.
         init_cfg=dict(
@@ -44,22 +44,23 @@ train_pipeline = [
     dict(type='sapiens2_mm.LoadImage'),
     dict(type='mmpose.GetBBoxCenterScale', padding=1.25),
     dict(type='mmpose.RandomFlip', prob=0.5, direction='horizontal'),
-    dict(type='sapiens2_mm.Sapiens2TopdownAffine', input_size=(192, 256)),
+    dict(type='sapiens2_mm.Sapiens2TopdownAffine', input_size=size[::-1]),
     dict(type='mmpose.PackPoseInputs', pack_transformed=True),
 ]
-train_dataloader = dict(dataset=dict(data_root=data_root, pipeline=train_pipeline))
-val_dataloader = dict(dataset=dict(data_root=data_root))
+test_pipeline = _base_.test_pipeline
+test_pipeline[2].input_size = size[::-1]
+train_dataloader = dict(
+    batch_size=8,
+    num_workers=2,
+    dataset=dict(data_root=data_root, pipeline=train_pipeline),
+)
+val_dataloader = dict(
+    num_workers=2,
+    batch_size=8,
+    dataset=dict(data_root=data_root, pipeline=test_pipeline),
+)
 test_dataloader = val_dataloader
 train_cfg = dict(max_iters=1100, val_interval=1100)
-optim_wrapper = dict(
-    optimizer=dict(lr=4e-3, betas=(0.9, 0.98), weight_decay=0.05),
-    paramwise_cfg=dict(layer_decay_rate=1.0),
-)
-param_scheduler = [
-    dict(type='LinearLR', start_factor=1e-3, by_epoch=False, begin=0, end=50),
-    dict(type='PolyLR', power=1.0, eta_min=0.0, by_epoch=False, begin=50, end=1100),
-]
-default_hooks = dict(
-    logger=dict(interval=20),
-    checkpoint=dict(interval=550, save_best='coco/AP', rule='greater'),
-)
+optim_wrapper = dict(optimizer=dict(lr=4e-3, betas=(0.9, 0.98), weight_decay=0.05))
+_base_.param_scheduler[1].end = 1100
+default_hooks = dict(checkpoint=dict(interval=550, save_best='coco/AP', rule='greater'))

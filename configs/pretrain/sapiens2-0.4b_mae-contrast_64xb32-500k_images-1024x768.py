@@ -6,6 +6,10 @@ _base_ = [
 ]
 default_scope = 'sapiens2_mm'
 data_root = 'data/pretrain'
-model = dict(backbone=dict(arch='sapiens2_0.4b'))
-train_dataloader = dict(batch_size=32, dataset=dict(data_root=data_root))
+train_dataloader = dict(
+    batch_size=32,
+    num_workers=8,
+    pin_memory=True,
+    dataset=dict(data_root=data_root, min_short_side=384),
+)
 auto_scale_lr = dict(base_batch_size=2048)

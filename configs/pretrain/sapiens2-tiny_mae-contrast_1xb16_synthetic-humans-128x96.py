@@ -4,23 +4,14 @@
 _base_ = [
     '../_base_/default_runtime.py',
     '../_base_/models/sapiens2_pretrain.py',
-    '../_base_/datasets/pretrain_128x96.py',
+    '../_base_/models/tiny_pretrain.py',
+    '../_base_/datasets/pretrain_1024x768.py',
     '../_base_/schedules/pretrain_500k.py',
 ]
 default_scope = 'sapiens2_mm'
 data_root = 'data/synthetic_humans_128x96/rgb'
 model = dict(
-    backbone=dict(
-        arch=dict(
-            _delete_=True,
-            embed_dims=96,
-            num_layers=4,
-            num_heads=3,
-            feedforward_channels=192,
-        ),
-        img_size=(128, 96),
-        patch_size=8,
-    ),
+    backbone=_base_.tiny_backbone,
     neck=dict(out_channels=192, embed_dims=64, num_layers=2, num_heads=4),
     # Prototypes of length 4 that stay as they are: small ones, or ones that may shrink,
     # give targets as good as uniform in a run this short.
@@ -32,7 +23,16 @@ model = dict(
     ),
     frozen_prototype_iters=1000,
 )
-train_dataloader = dict(batch_size=16, dataset=dict(data_root=data_root))
+# With patches of 8 pixels a local view has as many tokens as are visible in a masked
+# global one, 48.
+train_pipeline = _base_.train_pipeline
+train_pipeline[0].views[0].size = _base_.tiny_backbone.img_size
+train_pipeline[0].views[1].size = (64, 48)
+train_dataloader = dict(
+    batch_size=16,
+    num_workers=1,
+    dataset=dict(data_root=data_root, pipeline=train_pipeline),
+)
 train_cfg = dict(max_iters=1000)
 optim_wrapper = dict(
     _delete_=True,
@@ -49,10 +49,5 @@ param_scheduler = [
     dict(type='LinearLR', start_factor=1e-3, by_epoch=False, begin=0, end=100),
     dict(type='CosineAnnealingLR', eta_min=1e-7, by_epoch=False, begin=100, end=1000),
 ]
-custom_hooks = [
-    dict(type='sapiens2_mm.TeacherUpdateHook'),
-    dict(type='sapiens2_mm.PretrainDataHook'),
-    dict(type='sapiens2_mm.ReconstructionHook', interval=250),
-    dict(type='sapiens2_mm.ExportBackboneHook'),
-]
+_base_.custom_hooks[2].interval = 250  # pictures of the reconstruction
 default_hooks = dict(logger=dict(interval=20), checkpoint=dict(interval=250))

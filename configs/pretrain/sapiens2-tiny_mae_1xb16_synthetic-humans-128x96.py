@@ -7,11 +7,6 @@ model = dict(
     centering=None,
     num_local_views=0,
 )
-train_pipeline = [
-    dict(
-        type='sapiens2_mm.MultiViewCrop',
-        views=[dict(num_views=2, size=(128, 96), area=(0.5, 1.0))],
-    ),
-    dict(type='mmpretrain.PackInputs', meta_keys=('img_path', 'skipped', 'position')),
-]
+train_pipeline = _base_.train_pipeline
+del train_pipeline[0].views[1]
 train_dataloader = dict(dataset=dict(pipeline=train_pipeline))

@@ -7,20 +7,13 @@ _base_ = [
 default_scope = 'sapiens2_mm'
 data_root = 'data/synthetic_humans'
 model = dict(
-    backbone=dict(
-        frozen_stages=24,
-        with_cp=False,
-    ),
+    backbone=dict(frozen_stages=24, with_cp=False),
     neck=dict(type='sapiens2_mm.ProbeNeck', in_channels=1024),
     decode_head=dict(
         _delete_=True,
         type='sapiens2_mm.ProbeNormalHead',
         in_channels=256,
-        loss_decode=[
-            dict(type='sapiens2_mm.NormalCosineLoss', loss_weight=10.0),
-            dict(type='sapiens2_mm.MaskedL1Loss', loss_weight=1.0),
-            dict(type='sapiens2_mm.MaskedGradientLoss', loss_weight=10.0),
-        ],
+        loss_decode=_base_.model.decode_head.loss_decode,
     ),
 )
 train_pipeline = [
@@ -30,23 +23,8 @@ train_pipeline = [
     dict(type='sapiens2_mm.Letterbox', size=(1024, 768)),
     dict(type='sapiens2_mm.PackDenseInputs'),
 ]
-test_pipeline = [
-    dict(type='sapiens2_mm.LoadImage'),
-    dict(type='sapiens2_mm.LoadDenseAnnotations', fields=['normal']),
-    dict(
-        type='sapiens2_mm.Letterbox',
-        size=(1024, 768),
-        rounding='floor',
-        with_maps=False,
-    ),
-    dict(type='sapiens2_mm.PackDenseInputs'),
-]
 train_dataloader = dict(
-    batch_size=4,
-    dataset=dict(data_root=data_root, pipeline=train_pipeline),
+    batch_size=4, dataset=dict(data_root=data_root, pipeline=train_pipeline)
 )
-val_dataloader = dict(
-    batch_size=4,
-    dataset=dict(data_root=data_root, pipeline=test_pipeline),
-)
+val_dataloader = dict(batch_size=4, dataset=dict(data_root=data_root))
 test_dataloader = val_dataloader

@@ -7,9 +7,7 @@ _base_ = [
 default_scope = 'sapiens2_mm'
 data_root = 'data/synthetic_humans'
 model = dict(
-    backbone=dict(
-        frozen_stages=24,
-    ),
+    backbone=dict(frozen_stages=24),
     neck=dict(type='sapiens2_mm.ProbeNeck', in_channels=1024),
     head=dict(
         in_channels=256,
@@ -27,20 +25,10 @@ train_pipeline = [
     dict(type='sapiens2_mm.Sapiens2TopdownAffine', input_size=(768, 1024)),
     dict(type='mmpose.PackPoseInputs', pack_transformed=True),
 ]
-test_pipeline = [
-    dict(type='sapiens2_mm.LoadImage'),
-    dict(type='mmpose.GetBBoxCenterScale', padding=1.25),
-    dict(type='sapiens2_mm.Sapiens2TopdownAffine', input_size=(768, 1024)),
-    dict(type='mmpose.PackPoseInputs'),
-]
 train_dataloader = dict(
-    batch_size=4,
-    dataset=dict(data_root=data_root, pipeline=train_pipeline),
+    batch_size=4, dataset=dict(data_root=data_root, pipeline=train_pipeline)
 )
-val_dataloader = dict(
-    batch_size=4,
-    dataset=dict(data_root=data_root, pipeline=test_pipeline),
-)
+val_dataloader = dict(batch_size=4, dataset=dict(data_root=data_root))
 test_dataloader = val_dataloader
 val_evaluator = [
     dict(type='sapiens2_mm.KeypointOKSMetric'),

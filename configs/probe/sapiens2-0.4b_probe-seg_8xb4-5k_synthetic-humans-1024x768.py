@@ -7,10 +7,7 @@ _base_ = [
 default_scope = 'sapiens2_mm'
 data_root = 'data/synthetic_humans'
 model = dict(
-    backbone=dict(
-        frozen_stages=24,
-        with_cp=False,
-    ),
+    backbone=dict(frozen_stages=24, with_cp=False),
     neck=dict(type='sapiens2_mm.ProbeNeck', in_channels=1024),
     decode_head=dict(
         in_channels=256,
@@ -20,31 +17,17 @@ model = dict(
         conv_kernel_sizes=(),
     ),
 )
-meta_keys = (
-    *('img_path', 'seg_map_path', 'ori_shape', 'img_shape', 'pad_shape'),
-    *('scale_factor', 'flip', 'flip_direction', 'flip_pairs', 'reduce_zero_label'),
-)
 train_pipeline = [
     dict(type='sapiens2_mm.LoadImage'),
     dict(type='sapiens2_mm.LoadSegAnnotations'),
     dict(type='sapiens2_mm.AreaCubicResize', size=(1024, 768)),
     dict(type='sapiens2_mm.SegFlip', prob=0.5),
-    dict(type='mmseg.PackSegInputs', meta_keys=meta_keys),
-]
-test_pipeline = [
-    dict(type='sapiens2_mm.LoadImage'),
-    dict(type='sapiens2_mm.AreaCubicResize', size=(1024, 768)),
-    dict(type='sapiens2_mm.LoadSegAnnotations'),
-    dict(type='mmseg.PackSegInputs', meta_keys=meta_keys),
+    dict(type='mmseg.PackSegInputs', meta_keys=_base_.meta_keys),
 ]
 train_dataloader = dict(
-    batch_size=4,
-    dataset=dict(data_root=data_root, pipeline=train_pipeline),
+    batch_size=4, dataset=dict(data_root=data_root, pipeline=train_pipeline)
 )
-val_dataloader = dict(
-    batch_size=4,
-    dataset=dict(data_root=data_root, pipeline=test_pipeline),
-)
+val_dataloader = dict(batch_size=4, dataset=dict(data_root=data_root))
 test_dataloader = val_dataloader
 val_evaluator = dict(nan_to_num=None)  # a class that does not occur is left out
 test_evaluator = val_evaluator

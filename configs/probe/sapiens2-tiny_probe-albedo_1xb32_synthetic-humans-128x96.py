@@ -1,54 +1,14 @@
 _base_ = [
-    '../_base_/default_runtime.py',
-    '../_base_/models/sapiens2_albedo.py',
-    '../_base_/datasets/synthetic_humans_albedo_1024x768.py',
-    '../_base_/schedules/probe_5k.py',
+    'sapiens2-0.4b_probe-albedo_8xb4-5k_synthetic-humans-1024x768.py',
+    '../_base_/models/tiny_probe.py',
 ]
-default_scope = 'sapiens2_mm'
 data_root = 'data/synthetic_humans_128x96'
-model = dict(
-    backbone=dict(
-        arch=dict(
-            _delete_=True,
-            embed_dims=96,
-            num_layers=4,
-            num_heads=3,
-            feedforward_channels=192,
-        ),
-        img_size=(128, 96),
-        patch_size=8,
-        rope_dtype='fp32',
-        frozen_stages=4,
-        with_cp=False,
-    ),
-    # A quarter of the picture's size, as with patches of 16 pixels.
-    neck=dict(type='sapiens2_mm.ProbeNeck', in_channels=96, scale_factor=2),
-    decode_head=dict(
-        _delete_=True,
-        type='sapiens2_mm.ProbeAlbedoHead',
-        in_channels=256,
-        loss_decode=[
-            dict(type='sapiens2_mm.MaskedL1Loss', loss_weight=2.0),
-            dict(type='sapiens2_mm.MaskedGradientLoss', axes='mean', loss_weight=2.0),
-            dict(type='sapiens2_mm.ChromaticityLoss', loss_weight=1.0),
-        ],
-    ),
-)
-train_pipeline = [
-    dict(type='sapiens2_mm.LoadImage'),
-    dict(type='sapiens2_mm.LoadDenseAnnotations', fields=['albedo']),
-    dict(type='sapiens2_mm.DenseRandomFlip', prob=0.5),
-    dict(type='sapiens2_mm.Letterbox', size=(128, 96)),
-    dict(type='sapiens2_mm.PackDenseInputs'),
-]
-test_pipeline = [
-    dict(type='sapiens2_mm.LoadImage'),
-    dict(type='sapiens2_mm.LoadDenseAnnotations', fields=['albedo']),
-    dict(
-        type='sapiens2_mm.Letterbox', size=(128, 96), rounding='floor', with_maps=False
-    ),
-    dict(type='sapiens2_mm.PackDenseInputs'),
-]
+model = _base_.tiny_model
+size = _base_.tiny_model.backbone.img_size
+train_pipeline = _base_.train_pipeline
+train_pipeline[3].size = size
+test_pipeline = _base_.test_pipeline
+test_pipeline[2].size = size
 train_dataloader = dict(
     batch_size=32,
     num_workers=1,
@@ -61,7 +21,5 @@ val_dataloader = dict(
 )
 test_dataloader = val_dataloader
 train_cfg = dict(max_iters=500, val_interval=500)
-param_scheduler = [
-    dict(type='CosineAnnealingLR', eta_min=0.0, by_epoch=False, begin=0, end=500)
-]
+_base_.param_scheduler[0].end = 500
 default_hooks = dict(logger=dict(interval=20))

@@ -1,22 +1,8 @@
-_base_ = [
-    '../_base_/default_runtime.py',
-    '../_base_/models/sapiens2_seg.py',
-    '../_base_/datasets/humans29_1024x768.py',
-    '../_base_/schedules/layer_decay_30k.py',
-]
-default_scope = 'mmseg'
-data_root = 'data/synthetic_humans'
-model = dict(
-    backbone=dict(arch='sapiens2_0.8b'),
-    decode_head=dict(in_channels=1280),
-)
-train_dataloader = dict(batch_size=5, dataset=dict(data_root=data_root))
-val_dataloader = dict(dataset=dict(data_root=data_root))
-test_dataloader = val_dataloader
+_base_ = ['sapiens2-0.4b_deconv_8xb12-20k_humans29-1024x768.py']
+model = dict(backbone=dict(arch='sapiens2_0.8b'), decode_head=dict(in_channels=1280))
+train_dataloader = dict(batch_size=5)
+_base_.train_cfg.max_iters = _base_.param_scheduler[1].end = 30_000
 optim_wrapper = dict(
-    optimizer=dict(lr=5e-4),
-    paramwise_cfg=dict(layer_decay_rate=0.85),
-    clip_grad=dict(max_norm=4.0),
+    paramwise_cfg=dict(layer_decay_rate=0.85), clip_grad=dict(max_norm=4.0)
 )
 auto_scale_lr = dict(base_batch_size=40)
-default_hooks = dict(checkpoint=dict(save_best='mIoU', rule='greater'))

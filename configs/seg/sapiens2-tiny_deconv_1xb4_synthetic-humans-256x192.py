@@ -1,10 +1,9 @@
 # A model small enough to learn a handful of synthetic people on two CPU cores. It is
 # for trying the tools, not for use: it sees 8 images without augmentation.
 _base_ = [
-    '../_base_/default_runtime.py',
     '../_base_/models/sapiens2_seg.py',
     '../_base_/datasets/humans29_1024x768.py',
-    '../_base_/schedules/tiny_600.py',
+    '../_base_/schedules/tiny.py',
 ]
 default_scope = 'mmseg'
 data_root = 'data/synthetic_humans_256x192'
@@ -37,42 +36,17 @@ model = dict(
         ],
     ),
 )
-meta_keys = (
-    *('img_path', 'seg_map_path', 'ori_shape', 'img_shape', 'pad_shape'),
-    *('scale_factor', 'flip', 'flip_direction', 'flip_pairs', 'reduce_zero_label'),
-)
 train_pipeline = [
     dict(type='sapiens2_mm.LoadImage'),
     dict(type='sapiens2_mm.LoadSegAnnotations'),
     dict(type='sapiens2_mm.AreaCubicResize', size=size),
-    dict(type='mmseg.PackSegInputs', meta_keys=meta_keys),
+    dict(type='mmseg.PackSegInputs', meta_keys=_base_.meta_keys),
 ]
-test_pipeline = [
-    dict(type='sapiens2_mm.LoadImage'),
-    dict(type='sapiens2_mm.AreaCubicResize', size=size),
-    dict(type='mmseg.PackSegInputs', meta_keys=meta_keys),
-]
-val_pipeline = [
-    dict(type='sapiens2_mm.LoadImage'),
-    dict(type='sapiens2_mm.AreaCubicResize', size=size),
-    dict(type='sapiens2_mm.LoadSegAnnotations'),
-    dict(type='mmseg.PackSegInputs', meta_keys=meta_keys),
-]
-tta_pipeline = [
-    dict(type='sapiens2_mm.LoadImage'),
-    dict(
-        type='TestTimeAug',
-        transforms=[
-            [dict(type='sapiens2_mm.AreaCubicResize', size=size)],
-            [
-                dict(type='sapiens2_mm.SegFlip', prob=0.0),
-                dict(type='sapiens2_mm.SegFlip', prob=1.0),
-            ],
-            [dict(type='sapiens2_mm.LoadSegAnnotations')],
-            [dict(type='mmseg.PackSegInputs', meta_keys=meta_keys)],
-        ],
-    ),
-]
+test_pipeline = _base_.test_pipeline
+test_pipeline[1].size = size
+val_pipeline = _base_.val_pipeline
+val_pipeline[1].size = size
+_base_.tta_pipeline[1].transforms[0][0].size = size
 train_dataloader = dict(
     batch_size=4,
     num_workers=1,
@@ -87,7 +61,4 @@ test_dataloader = val_dataloader
 val_evaluator = dict(nan_to_num=None)  # few images: leave absent classes out
 test_evaluator = val_evaluator
 optim_wrapper = dict(optimizer=dict(lr=4e-3))
-default_hooks = dict(
-    logger=dict(interval=20),
-    checkpoint=dict(interval=300, save_best='mIoU', rule='greater'),
-)
+default_hooks = dict(checkpoint=dict(save_best='mIoU', rule='greater'))

@@ -1,4 +1,5 @@
 # 29 body parts, whole images at 1024x768 (height x width), the official pipelines.
+_base_ = 'synthetic_humans.py'
 meta_keys = (
     *('img_path', 'seg_map_path', 'ori_shape', 'img_shape', 'pad_shape'),
     *('scale_factor', 'flip', 'flip_direction', 'flip_pairs', 'reduce_zero_label'),
@@ -6,7 +7,7 @@ meta_keys = (
 train_pipeline = [
     dict(type='sapiens2_mm.LoadImage'),
     dict(type='sapiens2_mm.LoadSegAnnotations'),
-    # Give a folder of photos without people; None draws fields of random colours.
+    # Give a folder of photos without people; None draws fields of random colors.
     dict(type='sapiens2_mm.RandomBackground', background_dir=None, prob=0.8),
     dict(
         type='RandomResize',
@@ -70,29 +71,17 @@ tta_pipeline = [
 ]
 train_dataloader = dict(
     batch_size=12,
-    num_workers=4,
-    persistent_workers=True,
-    sampler=dict(type='InfiniteSampler', shuffle=True),
     dataset=dict(
         type='sapiens2_mm.Humans29Dataset',
-        data_root='data/synthetic_humans',
-        ann_file='annotations/train.json',
         data_prefix=dict(img_path='rgb', seg_map_path='seg'),
         pipeline=train_pipeline,
     ),
 )
 val_dataloader = dict(
     batch_size=12,
-    num_workers=4,
-    persistent_workers=True,
-    drop_last=False,
-    sampler=dict(type='DefaultSampler', shuffle=False),
     dataset=dict(
         type='sapiens2_mm.Humans29Dataset',
-        data_root='data/synthetic_humans',
-        ann_file='annotations/val.json',
         data_prefix=dict(img_path='rgb', seg_map_path='seg'),
-        test_mode=True,
         pipeline=val_pipeline,
     ),
 )

@@ -1,4 +1,5 @@
 # 308 keypoints of one person, cropped by the official pipeline.
+_base_ = 'synthetic_humans.py'
 train_pipeline = [
     dict(type='sapiens2_mm.LoadImage'),
     dict(type='mmpose.GetBBoxCenterScale', padding=1.25),
@@ -35,29 +36,12 @@ test_pipeline = [
 ]
 train_dataloader = dict(
     batch_size=6,
-    num_workers=4,
-    persistent_workers=True,
-    sampler=dict(type='InfiniteSampler', shuffle=True),
-    dataset=dict(
-        type='sapiens2_mm.Humans308Dataset',
-        data_root='data/synthetic_humans',
-        ann_file='annotations/train.json',
-        pipeline=train_pipeline,
-    ),
+    dataset=dict(type='sapiens2_mm.Humans308Dataset', pipeline=train_pipeline),
 )
 val_dataloader = dict(
     batch_size=6,
-    num_workers=4,
-    persistent_workers=True,
-    drop_last=False,
-    sampler=dict(type='DefaultSampler', shuffle=False, round_up=False),
-    dataset=dict(
-        type='sapiens2_mm.Humans308Dataset',
-        data_root='data/synthetic_humans',
-        ann_file='annotations/val.json',
-        test_mode=True,
-        pipeline=test_pipeline,
-    ),
+    sampler=dict(round_up=False),
+    dataset=dict(type='sapiens2_mm.Humans308Dataset', pipeline=test_pipeline),
 )
 test_dataloader = val_dataloader
 val_evaluator = dict(type='sapiens2_mm.KeypointOKSMetric')

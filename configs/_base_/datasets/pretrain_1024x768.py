@@ -19,16 +19,13 @@ train_pipeline = [
 ]
 train_dataloader = dict(
     batch_size=32,
-    num_workers=8,
     persistent_workers=True,
-    pin_memory=True,
     drop_last=True,
     sampler=dict(type='sapiens2_mm.DrawSampler', shuffle=True),
     collate_fn=dict(type='default_collate'),
     dataset=dict(
         type='sapiens2_mm.UnlabeledImageDataset',
         data_root='data/pretrain',
-        min_short_side=384,
         pipeline=train_pipeline,
     ),
 )

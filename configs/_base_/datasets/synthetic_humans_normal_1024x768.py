@@ -1,4 +1,5 @@
 # Surface normals of the synthetic humans at 1024x768, official pipeline.
+_base_ = 'synthetic_humans_dense.py'
 train_pipeline = [
     dict(type='sapiens2_mm.LoadImage'),
     dict(type='sapiens2_mm.LoadDenseAnnotations', fields=['normal']),
@@ -26,32 +27,8 @@ test_pipeline = [
     ),
     dict(type='sapiens2_mm.PackDenseInputs'),
 ]
-train_dataloader = dict(
-    batch_size=8,
-    num_workers=4,
-    persistent_workers=True,
-    sampler=dict(type='InfiniteSampler', shuffle=True),
-    dataset=dict(
-        type='sapiens2_mm.SyntheticHumansDenseDataset',
-        data_root='data/synthetic_humans',
-        ann_file='annotations/train.json',
-        pipeline=train_pipeline,
-    ),
-)
-val_dataloader = dict(
-    batch_size=8,
-    num_workers=4,
-    persistent_workers=True,
-    drop_last=False,
-    sampler=dict(type='DefaultSampler', shuffle=False, round_up=False),
-    dataset=dict(
-        type='sapiens2_mm.SyntheticHumansDenseDataset',
-        data_root='data/synthetic_humans',
-        ann_file='annotations/val.json',
-        test_mode=True,
-        pipeline=test_pipeline,
-    ),
-)
+train_dataloader = dict(dataset=dict(pipeline=train_pipeline))
+val_dataloader = dict(dataset=dict(pipeline=test_pipeline))
 test_dataloader = val_dataloader
 val_evaluator = dict(type='sapiens2_mm.NormalMetric')
 test_evaluator = val_evaluator

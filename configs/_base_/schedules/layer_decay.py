@@ -1,5 +1,6 @@
 # AdamW with layer decay: linear warm-up over 500 iterations, then linear decay to 0.
-# layer_decay_rate and max_norm depend on the model size and are set in the leaf.
+# layer_decay_rate and max_norm depend on the model size and are set in the leaf. For
+# another length set train_cfg.max_iters and param_scheduler[1].end alike.
 train_cfg = dict(by_epoch=False, max_iters=10_000, val_interval=1000)
 val_cfg = dict()
 test_cfg = dict()
