@@ -13,6 +13,7 @@ from mmengine.registry import RUNNERS
 from mmengine.runner import Runner, find_latest_checkpoint
 
 from .hooks.keypoint_check_hook import check_keypoint_config
+from .hooks.load_checkpoint_hook import whole_model_file
 
 
 def load_config(
@@ -60,8 +61,7 @@ def build_runner(cfg: Config) -> Runner:
     hooks = cfg.get('default_hooks') or {}
     strict_loading = dict(type='sapiens2_mm.LoadCheckpointHook')
     cfg.default_hooks = {'load': strict_loading, **hooks}
-    _load_model_init(cfg)
-    _fill_backbone_by_load_from(cfg)
+    _name_file_of_backbone(cfg)
     if cfg.get('launcher') == 'pytorch' and not torch.cuda.is_available():
         _distribute_on_cpu(cfg)
     if 'runner_type' in cfg:
@@ -69,25 +69,17 @@ def build_runner(cfg: Config) -> Runner:
     return Runner.from_cfg(cfg)
 
 
-def _load_model_init(cfg: Config) -> None:
-    # mmengine's own loading of a whole model says nothing if no key matches.
-    init = cfg.get('model', {}).get('init_cfg')
-    whole = isinstance(init, dict) and set(init) == {'type', 'checkpoint'}
-    starts_anew = not cfg.get('load_from') and not cfg.get('resume')
-    if whole and init['type'] == 'Pretrained' and starts_anew:
-        cfg.load_from = cfg.model.pop('init_cfg')['checkpoint']
-
-
-def _fill_backbone_by_load_from(cfg: Config) -> None:
-    # To draw random weights first, which load_from replaces, takes long.
+def _name_file_of_backbone(cfg: Config) -> None:
+    # To draw random weights first, which the file replaces, takes long.
+    model = cfg.get('model', {})
+    path = cfg.get('load_from') or whole_model_file(model.get('init_cfg'))
     load = cfg.default_hooks['load']
-    starts_from_file = cfg.get('load_from') and not cfg.get('resume')
-    if not starts_from_file or not load or load.get('allow_missing'):
+    if not path or cfg.get('resume') or not load or load.get('allow_missing'):
         return
-    model = cfg.model.get('module', cfg.model)  # test-time augmentation wraps it
+    model = model.get('module', model)  # test-time augmentation wraps it
     backbone = model.get('backbone') or {}
     if backbone.get('type') == 'sapiens2_mm.Sapiens2' and not backbone.get('init_cfg'):
-        backbone['init_cfg'] = dict(type='Pretrained', checkpoint=cfg.load_from)
+        backbone['init_cfg'] = dict(type='Pretrained', checkpoint=path)
 
 
 def _distribute_on_cpu(cfg: Config) -> None:

@@ -127,20 +127,21 @@ def test_load_from_spares_the_backbone_its_random_weights(wrapped, monkeypatch):
     assert init_cfg(load_from='a.pth', default_hooks=dict(load=None)) is None
 
 
-def test_a_file_for_the_whole_model_is_loaded_strictly(monkeypatch):
+def test_a_file_for_the_whole_model_spares_random_weights_too(monkeypatch):
     monkeypatch.setattr(launch.Runner, 'from_cfg', lambda cfg: cfg)
 
-    def start(init_cfg, **options):
-        model = dict(type='M', init_cfg=init_cfg)
+    def backbone_file(init_cfg, **options):
+        backbone = dict(type='sapiens2_mm.Sapiens2')
+        model = dict(type='M', init_cfg=init_cfg, backbone=backbone)
         cfg = launch.build_runner(Config(dict(model=model, **options)))
-        return cfg.get('load_from'), cfg.model.get('init_cfg')
+        assert cfg.model.init_cfg == init_cfg
+        assert cfg.get('load_from') == options.get('load_from')
+        return cfg.model.backbone.get('init_cfg', {}).get('checkpoint')
 
     whole = dict(type='Pretrained', checkpoint='a.pth')
-    assert start(whole) == ('a.pth', None)
-    assert start(whole, load_from='b.pth') == ('b.pth', whole)
-    assert start(whole, resume=True) == (None, whole)
-    part = dict(whole, prefix='student.')
-    assert start(part) == (None, part)
-    assert start([whole]) == (None, [whole])
-    random = dict(type='Normal', layer='Linear')
-    assert start(random) == (None, random)
+    assert backbone_file(whole) == 'a.pth'
+    assert backbone_file(whole, load_from='b.pth') == 'b.pth'
+    assert backbone_file(whole, resume=True) is None
+    assert backbone_file(dict(whole, prefix='student.')) is None
+    assert backbone_file([whole]) is None
+    assert backbone_file(dict(type='Normal', layer='Linear')) is None

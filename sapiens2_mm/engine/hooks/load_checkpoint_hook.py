@@ -4,7 +4,7 @@ import logging
 from collections.abc import Sequence
 
 from mmengine.hooks import Hook
-from mmengine.model import BaseTTAModel, is_model_wrapper
+from mmengine.model import BaseTTAModel, PretrainedInit, is_model_wrapper
 from mmengine.optim import OptimWrapper, OptimWrapperDict
 from mmengine.runner import Runner
 from torch import nn
@@ -32,6 +32,9 @@ class LoadCheckpointHook(Hook):
       end in a layer of another size: that part starts untrained, with one warning.
     * Resuming needs the same model and optimizer.
 
+    ``model.init_cfg = dict(type='Pretrained', checkpoint=...)`` of a whole model is
+    loaded as ``load_from`` is, if there is no ``load_from``.
+
     One line in the log counts matched, missing and unexpected keys.
 
     Args:
@@ -43,6 +46,14 @@ class LoadCheckpointHook(Hook):
 
     def __init__(self, allow_missing: Sequence[str] = ()) -> None:
         self.allow_missing = tuple(allow_missing)
+
+    def before_run(self, runner: Runner) -> None:
+        """Take the file that ``init_cfg`` names for the whole model."""
+        model = _unwrapped(runner.model)
+        path = whole_model_file(getattr(model, 'init_cfg', None))
+        if path and not runner._load_from and not runner._resume:
+            # mmengine's own loading of it says nothing if no key matches.
+            runner._load_from, model.init_cfg = path, None
 
     def after_load_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
         """Give the weights the model's names.
@@ -75,6 +86,14 @@ class LoadCheckpointHook(Hook):
         if not runner._resume:  # a file that is resumed from may be deleted soon
             fill_parameters(model, found.state)
         checkpoint['state_dict'] = found.state
+
+
+def whole_model_file(init_cfg: dict | list[dict] | None) -> str | None:
+    """The checkpoint of an ``init_cfg`` that fills a model by it and nothing else."""
+    if isinstance(init_cfg, dict) and set(init_cfg) == {'type', 'checkpoint'}:
+        is_file = init_cfg['type'] in ('Pretrained', PretrainedInit)
+        return init_cfg['checkpoint'] if is_file else None
+    return None
 
 
 def _unwrapped(model: nn.Module) -> nn.Module:

@@ -134,6 +134,36 @@ def test_pretrained_backbone_is_loaded_when_training_starts(save, tmp_path):
             assert torch.equal(value, expected[key])
 
 
+def start(runner):
+    """The begin of ``runner.train()``."""
+    runner.call_hook('before_run')
+    runner.optim_wrapper = runner.build_optim_wrapper(runner.optim_wrapper)
+    runner._init_model_weights()
+    runner.load_or_resume()
+
+
+def test_a_file_for_the_whole_model_is_loaded_strictly(save, tmp_path, lines):
+    saved = weights(ToyModel())
+
+    def start_from(state, name, **options):
+        model = ToyModel(5 if name == 'new_head.pth' else 2)
+        model.init_cfg = dict(type='Pretrained', checkpoint=save(state, name))
+        runner = toy_runner(tmp_path, model, **options)
+        start(runner)
+        return runner.model.state_dict()
+
+    for key, value in start_from(FORMS['module.pth'](saved), 'whole.pth').items():
+        assert torch.equal(value, saved[key]), key
+    loaded = start_from(saved, 'new_head.pth')
+    assert torch.equal(loaded['backbone.cls_token'], saved['backbone.cls_token'])
+    assert [text for _, text in lines if 'start untrained' in text]
+    with pytest.raises(CheckpointError, match='no key of'):
+        start_from({'fc.weight': torch.zeros(2)}, 'other.pth')
+    other = {key: value + 1 for key, value in saved.items()}
+    loaded = start_from(saved, 'both.pth', load_from=save(other, 'other.pth'))
+    assert torch.equal(loaded['backbone.cls_token'], other['backbone.cls_token'])
+
+
 def test_rotary_periods_survive_training_ema_and_saving(save, tmp_path):
     from sapiens2_mm.checkpoint import read_checkpoint
 
