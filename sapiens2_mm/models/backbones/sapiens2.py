@@ -21,14 +21,7 @@ from ..layers import (
     WindowTokenizer,
 )
 from .arch import parse_arch
-from .checks import (
-    check_ids_keep,
-    check_number,
-    check_options,
-    check_size,
-    check_state_dict,
-    parse_out_indices,
-)
+from .checks import check_options, check_size, check_state_dict
 from .init import init_backbone, pretrained_cfg
 
 NUM_STORAGE_TOKENS = 8
@@ -75,7 +68,7 @@ class Sapiens2(BaseModule):
     Raises:
         ValueError: on a value that is not listed above, or an image size that is no
             multiple of the patch (times the window) size.
-        TypeError: on a value of the wrong type.
+        TypeError: on a missing or unknown key of ``arch``.
 
     Source: Sapiens2 (arXiv 2604.21681) section 4 and its released backbone. Unlike it,
         sizes that do not fit the patch are refused instead of cropped.
@@ -104,14 +97,15 @@ class Sapiens2(BaseModule):
         sizes = parse_arch(arch)
         self.embed_dims = sizes.embed_dims
         self.num_layers = sizes.num_layers
-        check_number('patch_size', patch_size)
+        options = (patch_size, out_indices, out_type, frozen_stages, drop_path_rate)
+        check_options(self.num_layers, *options)
         self.patch_size = patch_size
         self.use_tokenizer = use_tokenizer
         self.stride = patch_size * (window_size if use_tokenizer else 1)
         self.img_size = to_2tuple(img_size)
         check_size('img_size', self.img_size, patch_size, self.stride)
-        self.out_indices = parse_out_indices(out_indices, self.num_layers)
-        check_options(out_type, frozen_stages, drop_path_rate, self.num_layers)
+        indices = [out_indices] if isinstance(out_indices, int) else out_indices
+        self.out_indices = tuple(sorted(index % self.num_layers for index in indices))
         self.out_type = out_type
         self.frozen_stages = frozen_stages
         self.with_cp = with_cp
@@ -168,14 +162,11 @@ class Sapiens2(BaseModule):
             norm is applied to the last block's output only.
 
         Raises:
-            ValueError: if a side does not fit the patches, ``ids_keep`` does not fit
-                the grid, or a feature map of a subset is asked for.
+            ValueError: if a side does not fit the patches, or a feature map of a
+                subset is asked for.
         """
         if ids_keep is not None and self.out_type == 'featmap':
-            raise ValueError(
-                "Sapiens2: a subset of tokens has no feature map; use out_type 'raw' "
-                "or 'cls_token' with ids_keep"
-            )
+            raise ValueError("Sapiens2: ids_keep needs out_type 'raw' or 'cls_token'")
         tokens, rope, grid = self.embed(x, ids_keep)
         return tuple(self._format(y, grid) for y in self.encode(tokens, rope))
 
@@ -189,17 +180,9 @@ class Sapiens2(BaseModule):
             (B, 1, 1+8+n, D); grid (h, w) of all tokens. Tokens and tables of several
             calls with equal n may be joined along B and encoded at once.
         """
-        if x.ndim != 4:
-            raise ValueError(
-                f'Sapiens2: expected images (B, C, H, W), got shape {tuple(x.shape)}'
-            )
         size = tuple(x.shape[2:])
         check_size('input size', size, self.patch_size, self.stride)
         x, grid = self.patch_embed(x)
-        if ids_keep is not None:
-            stride = self.stride // self.patch_size
-            num_tokens = grid[0] * grid[1] // stride**2
-            check_ids_keep(ids_keep, x.shape[0], num_tokens)
         if self.use_tokenizer:
             x, grid = self.tokenizer(x, grid, ids_keep)
         elif ids_keep is not None:

@@ -65,7 +65,7 @@ class RotaryEmbedding(nn.Module):
             [1/rescale, rescale].
 
     Raises:
-        ValueError: on a head size, dtype or augmentation range that does not fit.
+        ValueError: on an unknown dtype, or an augmentation range that does not fit.
 
     Source: Sapiens2 (arXiv 2604.21681) and its released backbone; DINOv3
         (arXiv 2508.10104) for the training-time coordinate augmentation.
@@ -82,23 +82,19 @@ class RotaryEmbedding(nn.Module):
         rescale: float | None = None,
     ) -> None:
         super().__init__()
-        if head_dims % 4:
-            raise ValueError(
-                f'RotaryEmbedding: head size {head_dims} must be a multiple of 4; '
-                'change embed_dims or num_heads'
-            )
         if dtype not in ROPE_DTYPES:
             raise ValueError(
                 f'RotaryEmbedding: rope_dtype must be one of {list(ROPE_DTYPES)}, '
                 f'got {dtype!r}'
             )
-        if shift is not None and shift < 0:
-            raise ValueError(f'RotaryEmbedding: shift must be >= 0, got {shift}')
-        for name, factor in (('jitter', jitter), ('rescale', rescale)):
-            if factor is not None and factor < 1:
+        for name, value, low in (
+            ('shift', shift, 0),
+            ('jitter', jitter, 1),
+            ('rescale', rescale, 1),
+        ):
+            if value is not None and value < low:
                 raise ValueError(
-                    f'RotaryEmbedding: {name} must be >= 1 (factors are drawn from '
-                    f'[1/{name}, {name}]), got {factor}'
+                    f'RotaryEmbedding: {name} must be >= {low}, got {value}'
                 )
         self.head_dims = head_dims
         self.num_prefix_tokens = num_prefix_tokens

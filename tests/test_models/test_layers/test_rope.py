@@ -221,7 +221,6 @@ def test_augmentation_ranges():
 @pytest.mark.parametrize(
     ('options', 'message'),
     [
-        (dict(head_dims=18), 'head size 18 must be a multiple of 4'),
         (dict(dtype='fp16'), r"one of \['bf16', 'fp32'\], got 'fp16'"),
         (dict(shift=-0.1), 'shift must be >= 0, got -0.1'),
         (dict(jitter=0.5), 'jitter must be >= 1'),
