@@ -21,21 +21,13 @@ class ReconstructionHook(Hook):
     backend).
 
     Args:
-        interval: iterations between pictures.
+        interval: iterations between pictures; 0 draws none.
         num_images: rows of a picture.
-
-    Raises:
-        ValueError: if a number is not positive.
     """
 
     priority = 'NORMAL'
 
     def __init__(self, interval: int = 1000, num_images: int = 4) -> None:
-        if interval < 1 or num_images < 1:
-            raise ValueError(
-                f'ReconstructionHook: interval and num_images must be positive, got '
-                f'{interval} and {num_images}'
-            )
         self.interval = interval
         self.num_images = num_images
 

@@ -55,7 +55,7 @@ class EMACentering(Centering):
         super().__init__()
         if not 0 <= momentum <= 1:
             raise ValueError(
-                f'EMACentering: momentum must lie in [0, 1], got {momentum}'
+                f'EMACentering: momentum must be in [0, 1], got {momentum}'
             )
         self.momentum = momentum
         self.register_buffer('center', torch.zeros(num_prototypes))

@@ -29,7 +29,7 @@ class EMATeacher(nn.Module):
     ) -> None:
         super().__init__()
         if not 0 <= momentum <= 1:
-            raise ValueError(f'EMATeacher: momentum must lie in [0, 1], got {momentum}')
+            raise ValueError(f'EMATeacher: momentum must be in [0, 1], got {momentum}')
         self.momentum = momentum
         self.backbone = copy.deepcopy(backbone)
         self.head = copy.deepcopy(head)

@@ -2,8 +2,6 @@
 
 from torch import Tensor
 
-_PREFIXES = {'student': 'backbone.', 'teacher': 'teacher.backbone.'}
-
 
 def export_backbone(
     state_dict: dict[str, Tensor], which: str = 'teacher'
@@ -18,13 +16,9 @@ def export_backbone(
         Copies; nothing of decoder, head and center.
 
     Raises:
-        ValueError: on another ``which``, or if the state dict has no such encoder.
+        ValueError: if the state dict has no such encoder.
     """
-    if which not in _PREFIXES:
-        raise ValueError(
-            f'export_backbone: which must be one of {list(_PREFIXES)}, got {which!r}'
-        )
-    prefix = _PREFIXES[which]
+    prefix = 'backbone.' if which == 'student' else f'{which}.backbone.'
     weights = {
         key[len(prefix) :]: value.detach().clone().contiguous()
         for key, value in state_dict.items()
@@ -32,7 +26,7 @@ def export_backbone(
     }
     if not weights:
         raise ValueError(
-            f'export_backbone: no key starts with {prefix!r}; is this a checkpoint of '
-            'Sapiens2Pretrain, and was it trained with a head (a teacher)?'
+            f'export_backbone: no key starts with {prefix!r}; give a checkpoint of '
+            "Sapiens2Pretrain, and which='student' if it was trained without a head"
         )
     return weights

@@ -74,9 +74,6 @@ class MAEDecoder(BaseModule):
         mlp_ratio: hidden channels of a block's network over its width.
         init_cfg: mmengine's.
 
-    Raises:
-        ValueError: if ``embed_dims`` does not fit.
-
     Source: Sapiens2 (arXiv 2604.21681) A.1.1 for depth and width; the rest after MAE
         (arXiv 2111.06377).
     """
@@ -92,11 +89,6 @@ class MAEDecoder(BaseModule):
         init_cfg: dict | None = None,
     ) -> None:
         super().__init__(init_cfg)
-        if embed_dims % 4 or embed_dims % num_heads:
-            raise ValueError(
-                f'MAEDecoder: embed_dims {embed_dims} must be a multiple of 4 and of '
-                f'num_heads {num_heads}'
-            )
         self.embed_dims = embed_dims
         self.embed = nn.Linear(in_channels, embed_dims)
         self.mask_token = nn.Parameter(torch.zeros(1, 1, embed_dims))

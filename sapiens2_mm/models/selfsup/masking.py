@@ -71,19 +71,17 @@ class BlockPatchMask:
         max_aspect: float = 1 / 0.3,
         seed: int = 0,
     ) -> None:
-        if not 0 < mask_ratio < 1:
-            raise ValueError(
-                f'BlockPatchMask: mask_ratio must lie in (0, 1), got {mask_ratio}'
-            )
-        if not 0 <= block_prob <= 1:
-            raise ValueError(
-                f'BlockPatchMask: block_prob must lie in [0, 1], got {block_prob}'
-            )
-        if min_block < 1 or not 0 < max_block_ratio <= 1 or max_aspect < 1:
-            raise ValueError(
-                'BlockPatchMask: needs min_block >= 1, max_block_ratio in (0, 1] and '
-                f'max_aspect >= 1, got {min_block}, {max_block_ratio}, {max_aspect}'
-            )
+        for name, value, low, high in (
+            ('mask_ratio', mask_ratio, 0, 1),
+            ('block_prob', block_prob, 0, 1),
+            ('min_block', min_block, 1, math.inf),
+            ('max_block_ratio', max_block_ratio, 0, 1),
+            ('max_aspect', max_aspect, 1, math.inf),
+        ):
+            if not low <= value <= high:
+                raise ValueError(
+                    f'BlockPatchMask: {name} must be in [{low}, {high}], got {value}'
+                )
         self.mask_ratio = mask_ratio
         self.block_prob = block_prob
         self.min_block = min_block
@@ -119,8 +117,8 @@ class BlockPatchMask:
         num_mask = int(self.mask_ratio * num_tokens)
         if not 0 < num_mask < num_tokens:
             raise ValueError(
-                f'BlockPatchMask: a grid of {grid} tokens with mask_ratio '
-                f'{self.mask_ratio} has {num_mask} masked tokens; use larger views'
+                f'BlockPatchMask: mask_ratio {self.mask_ratio} masks {num_mask} tokens '
+                f'of a grid of {grid}; use larger views or another ratio'
             )
         masks = np.empty((num_views, batch_size, num_tokens), dtype=bool)
         for b in range(batch_size):

@@ -89,7 +89,12 @@ class Sapiens2Pretrain(BaseSelfSupervisor):
             data_preprocessor=MODELS.build(data_preprocessor),
             init_cfg=init_cfg,
         )
-        _check_parts(head, contrast_loss, koleo_loss, centering)
+        given = [part is not None for part in (head, contrast_loss, centering)]
+        if any(given) != all(given) or (koleo_loss and not all(given)):
+            raise ValueError(
+                'Sapiens2Pretrain: head, contrast_loss and centering belong together '
+                'and koleo_loss needs them; give all three or set them to None'
+            )
         if backbone.num_layers - 1 not in backbone.out_indices:
             raise ValueError(
                 f'Sapiens2Pretrain: out_indices {backbone.out_indices} of the backbone '
@@ -162,10 +167,15 @@ class Sapiens2Pretrain(BaseSelfSupervisor):
             distance to log K) and ``cls_std`` (over the batch, mean over channels).
 
         Raises:
-            ValueError: if the number of views or their sizes do not fit.
+            ValueError: if the number of views does not fit.
         """
-        self._check_views(inputs)
         num_globals = self.num_global_views
+        if len(inputs) != num_globals + self.num_local_views:
+            raise ValueError(
+                f'Sapiens2Pretrain: expected {num_globals} global and '
+                f'{self.num_local_views} local views, got {len(inputs)}; change '
+                'num_views of the MultiView transform'
+            )
         batch_size = len(inputs[0])
         globals_ = torch.cat(inputs[:num_globals])  # (G*B, 3, H, W)
         locals_ = None
@@ -272,42 +282,6 @@ class Sapiens2Pretrain(BaseSelfSupervisor):
         hidden = patches.masked_fill(masked, 0)
         filled = torch.where(masked, pred * std + mean, patches)
         return unpatchify(hidden, grid, size), unpatchify(filled, grid, size)
-
-    def _check_views(self, inputs: list[Tensor]) -> None:
-        expected = self.num_global_views + self.num_local_views
-        if not isinstance(inputs, list | tuple) or len(inputs) != expected:
-            got = len(inputs) if isinstance(inputs, list | tuple) else type(inputs)
-            raise ValueError(
-                f'Sapiens2Pretrain: expected a list of {self.num_global_views} global '
-                f'and {self.num_local_views} local views, got {got}; check num_views '
-                'of the MultiView transform'
-            )
-        for name, views in (
-            ('global', inputs[: self.num_global_views]),
-            ('local', inputs[self.num_global_views :]),
-        ):
-            shapes = {tuple(view.shape) for view in views}
-            if len(shapes) > 1:
-                raise ValueError(
-                    f'Sapiens2Pretrain: {name} views must have one size, got '
-                    f'{sorted(shapes)}'
-                )
-
-
-def _check_parts(
-    head: object, contrast_loss: object, koleo_loss: object, centering: object
-) -> None:
-    """Parts of the contrastive side come together or not at all."""
-    if head is None and (contrast_loss or koleo_loss or centering):
-        raise ValueError(
-            'Sapiens2Pretrain: contrast_loss, koleo_loss and centering need a head; '
-            'add the head or set them to None'
-        )
-    if head is not None and not (contrast_loss and centering):
-        raise ValueError(
-            'Sapiens2Pretrain: a head needs contrast_loss and centering; add them or '
-            'set head to None'
-        )
 
 
 def _teacher_from_student(

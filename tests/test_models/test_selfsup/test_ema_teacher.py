@@ -57,5 +57,5 @@ def test_copy_from_survives_unset_weights():
 
 
 def test_momentum_must_be_a_share():
-    with pytest.raises(ValueError, match=r'momentum must lie in \[0, 1\], got -1'):
+    with pytest.raises(ValueError, match=r'momentum must be in \[0, 1\], got -1'):
         make(momentum=-1)
