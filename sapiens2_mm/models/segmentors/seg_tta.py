@@ -63,20 +63,14 @@ class Sapiens2SegTTAModel(SegTTAModel):
         pairs = self.flip_pairs
         if pairs is None:
             pairs = view.metainfo.get('flip_pairs')
-        if pairs is None:
+        if pairs is None or any(max(pair) >= num_classes for pair in pairs):
             raise ValueError(
-                'Sapiens2SegTTAModel: a mirrored view came without flip_pairs; use '
-                'sapiens2_mm.SegFlip and add flip_pairs to meta_keys of the packing '
-                'step, or give flip_pairs to tta_model ([] if no class has a side)'
+                f'Sapiens2SegTTAModel: mirrored views need flip_pairs within the '
+                f'{num_classes} classes, got {pairs}; name flip_pairs in meta_keys of '
+                'the packing step or give them to tta_model ([] if no class has a side)'
             )
         order = torch.arange(num_classes)
         for left, right in pairs:
-            if max(left, right) >= num_classes:
-                raise ValueError(
-                    f'Sapiens2SegTTAModel: flip pair {(left, right)} does not fit '
-                    f'{num_classes} classes; a class whose mirror image is no class '
-                    'cannot be tested on mirrored views'
-                )
             order[left], order[right] = right, left
         if view.metainfo['flip_direction'] != 'horizontal':
             return torch.arange(num_classes)

@@ -39,13 +39,15 @@ class Sapiens2Segmentor(EncoderDecoder):
 
     def __init__(self, *args: Any, test_cfg: dict | None = None, **kwargs: Any) -> None:
         test_cfg = ConfigDict({'mode': 'whole', **(test_cfg or {})})
-        if test_cfg['mode'] not in ('whole', 'slide'):
+        sides = (test_cfg.get(key, ()) for key in ('stride', 'crop_size'))
+        fits = [0 < stride <= crop for stride, crop in zip(*sides, strict=False)]
+        slides = test_cfg['mode'] == 'slide' and fits == [True, True]
+        if test_cfg['mode'] != 'whole' and not slides:
             raise ValueError(
-                "Sapiens2Segmentor: test_cfg.mode must be 'whole' or 'slide', got "
-                f'{test_cfg["mode"]!r}'
+                "Sapiens2Segmentor: test_cfg must have mode 'whole', or 'slide' with "
+                'crop_size and stride (height, width), 0 < stride <= crop_size, got '
+                f'{test_cfg}'
             )
-        if test_cfg['mode'] == 'slide':
-            _check_slide(test_cfg)
         super().__init__(*args, test_cfg=test_cfg, **kwargs)
 
     def test_step(self, data: dict[str, Any]) -> list[SegDataSample]:
@@ -170,26 +172,6 @@ class Sapiens2Segmentor(EncoderDecoder):
             base = next_top
         if whole:
             yield total.div_(count)
-
-
-def _check_slide(test_cfg: dict) -> None:
-    if not {'crop_size', 'stride'} <= set(test_cfg):
-        raise ValueError(
-            'Sapiens2Segmentor: slide mode needs crop_size and stride (height, width) '
-            f'in test_cfg, got {test_cfg}'
-        )
-    for key in ('crop_size', 'stride'):
-        if not isinstance(test_cfg[key], Sequence) or len(test_cfg[key]) != 2:
-            raise ValueError(
-                f'Sapiens2Segmentor: test_cfg.{key} must be (height, width), got '
-                f'{test_cfg[key]!r}'
-            )
-    sides = zip(test_cfg['stride'], test_cfg['crop_size'], strict=True)
-    if not all(0 < stride <= crop for stride, crop in sides):
-        raise ValueError(
-            f'Sapiens2Segmentor: stride {test_cfg["stride"]} must be positive and at '
-            f'most crop_size {test_cfg["crop_size"]}, or pixels are left out'
-        )
 
 
 def _window_starts(size: int, crop: int, stride: int) -> list[int]:
