@@ -14,11 +14,11 @@ class DenseMetric(BaseMetric):
     """Adds up sums of samples, so results do not depend on batches or processes.
 
     A subclass names the fields it compares, measures one sample and turns the totals
-    into figures. A sample without valid pixels adds nothing.
+    into metrics. A sample without valid pixels adds nothing.
 
     Args:
         collect_device: see mmengine's ``BaseMetric``.
-        prefix: of the figures' names.
+        prefix: of the metrics' names.
 
     Raises:
         ValueError: if a sample lacks a field, sizes differ or a prediction is not
@@ -35,33 +35,30 @@ class DenseMetric(BaseMetric):
         raise NotImplementedError
 
     def summarize(self, totals: Sums) -> dict[str, float]:
-        """Figures of the whole set."""
+        """Metrics of the whole set."""
         raise NotImplementedError
 
     def process(self, data_batch: Any, data_samples: Sequence[dict]) -> None:
         for sample in data_samples:
-            missing = [name for name in self.fields if name not in sample]
+            path, name = sample.get('img_path'), type(self).__name__
+            missing = [field for field in self.fields if field not in sample]
             if missing:
                 raise ValueError(
-                    f'{type(self).__name__}: the sample of {sample.get("img_path")} '
-                    f'lacks {missing}; gt_* fields come from the test pipeline '
-                    '(sapiens2_mm.LoadDenseAnnotations), pred_* from the head'
+                    f'{name}: the sample of {path} lacks {missing}; gt_* fields come '
+                    'from the test pipeline, pred_* from the head'
                 )
-            values = [sample[name].cpu() for name in self.fields]
-            sizes = {tuple(x.shape[1:]) for x in values if x.ndim == 3}
-            if len(sizes) > 1:
-                shapes = [tuple(x.shape) for x in values]
+            values = [sample[field].cpu() for field in self.fields]
+            if len({x.shape[1:] for x in values if x.ndim == 3}) > 1:
                 raise ValueError(
-                    f'{type(self).__name__}: prediction and annotation of '
-                    f'{sample.get("img_path")} differ in size: {self.fields} are '
-                    f'{shapes}; use with_maps=False in the test pipeline'
+                    f'{name}: fields of {path} differ in size: '
+                    f'{[tuple(x.shape) for x in values]}; use with_maps=False in the '
+                    'test pipeline'
                 )
-            for name, value in zip(self.fields, values, strict=True):
-                if name.startswith('pred_') and not value.isfinite().all():
+            for field, value in zip(self.fields, values, strict=True):
+                if field.startswith('pred_') and not value.isfinite().all():
                     raise ValueError(
-                        f'{type(self).__name__}: {name} of {sample.get("img_path")} '
-                        'holds values that are not finite; the model has diverged, '
-                        'train again with a lower rate or in float32'
+                        f'{name}: {field} of {path} is not finite; the model has '
+                        'diverged, train again with a lower rate or in float32'
                     )
             self.results.append(self.measure(*values))
 

@@ -48,21 +48,21 @@ class DepthMetric(DenseMetric):
         pred, target = pred[mask].double(), target[mask].double()
         if not len(target):
             return dict(
-                count=torch.tensor(0), figures=torch.zeros(5, dtype=torch.float64)
+                count=torch.tensor(0), metrics=torch.zeros(5, dtype=torch.float64)
             )
         if self.alignment != 'none':
             pred = align_depth(pred, target, self.alignment == 'scale_shift')
         pred = pred.clamp(min=1e-6)
         error = pred - target
         ratio = torch.maximum(pred / target, target / pred)
-        figures = [
+        metrics = [
             (error.abs() / target).mean(),
             error.square().mean().sqrt(),
             *((ratio < 1.25**power).double().mean() for power in (1, 2, 3)),
         ]
-        return dict(count=torch.tensor(1), figures=torch.stack(figures))
+        return dict(count=torch.tensor(1), metrics=torch.stack(metrics))
 
     def summarize(self, totals: Sums) -> dict[str, float]:
         names = ('abs_rel', 'rmse', 'delta1', 'delta2', 'delta3')
-        figures = totals['figures'] / totals['count']
-        return dict(zip(names, figures, strict=True))
+        metrics = totals['metrics'] / totals['count']
+        return dict(zip(names, metrics, strict=True))

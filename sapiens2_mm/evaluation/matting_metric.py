@@ -46,11 +46,11 @@ class MattingMetric(DenseMetric):
         return sums
 
     def summarize(self, totals: Sums) -> dict[str, float]:
-        figures = dict(
+        metrics = dict(
             alpha_mae=totals['absolute_sum'] / totals['count'],
             alpha_mse=totals['square_sum'] / totals['count'],
         )
         if 'foreground_sum' in totals:
             count = totals['foreground_count'].clamp(min=1)
-            figures['foreground_mae'] = totals['foreground_sum'] / count
-        return figures
+            metrics['foreground_mae'] = totals['foreground_sum'] / count
+        return metrics

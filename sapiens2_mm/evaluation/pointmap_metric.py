@@ -28,7 +28,7 @@ class PointmapMetric(DenseMetric):
         thresholds: distances; strictly below counts.
         angle_thresholds: degrees; strictly below counts.
         whole_windows: take the angle only where the Sobel window lies wholly in the
-            mask. The reference takes it at every valid pixel, so the figures involve
+            mask. The reference takes it at every valid pixel, so the metrics involve
             whatever is stored outside.
         kwargs: see ``DenseMetric``.
 
@@ -76,20 +76,20 @@ class PointmapMetric(DenseMetric):
     def summarize(self, totals: Sums) -> dict[str, float]:
         count = totals['count']
         angle_count = totals['angle_count'].clamp(min=1)
-        figures = dict(
+        metrics = dict(
             l2_mean=totals['distance_sum'] / count,
             rmse=(totals['square_sum'] / count).sqrt(),
             normal_mae=totals['angle_sum'] / angle_count,
             normal_rmse=(totals['angle_square_sum'] / angle_count).sqrt(),
         )
         for axis, value in zip('xyz', totals['axis_sum'] / count, strict=True):
-            figures[f'{axis}_mae'] = value
+            metrics[f'{axis}_mae'] = value
         shares = zip(self.thresholds, totals['below'] / count, strict=True)
         for distance, share in shares:
-            figures[f'within_{round(100 * distance):02d}_cm'] = share
+            metrics[f'within_{round(100 * distance):02d}_cm'] = share
         shares = zip(
             self.angle_thresholds, totals['angle_below'] / angle_count, strict=True
         )
         for degrees, share in shares:
-            figures[threshold_name(degrees)] = share
-        return figures
+            metrics[threshold_name(degrees)] = share
+        return metrics

@@ -36,32 +36,26 @@ def save_point_cloud(
             'save_point_cloud needs plyfile; install sapiens2_mm[demo]'
         ) from err
     points = np.asarray(points, np.float32)
-    if points.ndim != 3 or len(points) != 3:
-        raise ValueError(
-            'save_point_cloud: points must have the shape (3, H, W), got '
-            f'{points.shape}'
-        )
-    size = points.shape[1:]
     keep = np.isfinite(points).all(0)
-    columns = dict(zip('xyz', points, strict=True))
-    if mask is not None:
-        mask = np.asarray(mask, bool).reshape(np.shape(mask)[-2:])
-        _check_size('mask', mask.shape, size)
-        keep &= mask
+    columns = dict(zip('xyz', points, strict=False))
     if normals is not None:
         normals = np.asarray(normals, np.float32)
-        _check_size('normals', normals.shape[1:], size)
         columns.update(zip(('nx', 'ny', 'nz'), normals, strict=True))
     if colors is not None:
         colors = np.asarray(colors)
-        if colors.dtype != np.uint8:
-            raise ValueError(
-                f'save_point_cloud: colors must be uint8, got {colors.dtype}'
-            )
-        _check_size('colors', colors.shape[:2], size)
-        columns.update(
-            zip(('red', 'green', 'blue'), colors.transpose(2, 0, 1), strict=True)
+        planes = np.moveaxis(colors, -1, 0)
+        columns.update(zip(('red', 'green', 'blue'), planes, strict=True))
+    if mask is not None:
+        mask = np.asarray(mask, bool).reshape(np.shape(mask)[-2:])
+    sizes = {keep.shape, *(x.shape for x in (*columns.values(), mask) if x is not None)}
+    if len(points) != 3 or len(sizes) > 1:
+        raise ValueError(
+            'save_point_cloud: expected points (3, H, W) and all else of their size, '
+            f'got {points.shape} and (H, W) {sizes}'
         )
+    keep = keep if mask is None else keep & mask
+    if colors is not None and colors.dtype != np.uint8:
+        raise ValueError(f'save_point_cloud: colors must be uint8, got {colors.dtype}')
     if not keep.any():
         raise ValueError(f'save_point_cloud: no point left to write to {path}')
     table = np.empty(
@@ -72,11 +66,3 @@ def save_point_cloud(
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     PlyData([PlyElement.describe(table, 'vertex')]).write(str(path))
     return len(table)
-
-
-def _check_size(name: str, size: tuple[int, ...], expected: tuple[int, ...]) -> None:
-    if tuple(size) != tuple(expected):
-        raise ValueError(
-            f'save_point_cloud: {name} of size {tuple(size)} do not fit points of size '
-            f'{tuple(expected)}'
-        )

@@ -244,14 +244,14 @@ def test_point_cloud_leaves_out_what_is_not_finite(tmp_path):
 def test_point_cloud_errors(image, tmp_path):
     points = torch.ones(3, 2, 2)
     path = tmp_path / 'a.ply'
-    with pytest.raises(ValueError, match=r'colors of size \(120, 90\) do not fit'):
+    with pytest.raises(ValueError, match=r'all else of their size, got .*\(120, 90\)'):
         save_point_cloud(path, points, colors=image)
     with pytest.raises(ValueError, match='colors must be uint8, got float64'):
         save_point_cloud(path, points, colors=np.ones((2, 2, 3)))
     with pytest.raises(ValueError, match='no point left'):
         save_point_cloud(path, points, mask=np.zeros((2, 2), bool))
-    with pytest.raises(ValueError, match='mask of size'):
+    with pytest.raises(ValueError, match=r'\(3, 2\)'):
         save_point_cloud(path, points, mask=np.zeros((3, 2), bool))
-    with pytest.raises(ValueError, match=r'shape \(3, H, W\), got \(4, 5, 3\)'):
+    with pytest.raises(ValueError, match=r'points \(3, H, W\) .*\(4, 5, 3\)'):
         save_point_cloud(path, np.ones((4, 5, 3)))
     assert not path.exists()
