@@ -1,4 +1,4 @@
-"""What random transforms share: when they act, and the ranges they draw from."""
+"""What transforms share: random action, and checks of arguments and of samples."""
 
 from collections.abc import Sequence
 from math import inf
@@ -65,3 +65,12 @@ def check_choice(name: str, value: str, choices: Sequence[str]) -> None:
     """Raise ``ValueError`` unless ``value`` is one of ``choices``."""
     if value not in choices:
         raise ValueError(f'{name} must be one of {list(choices)}, got {value!r}')
+
+
+def get_entry(results: dict[str, Any], key: str, advice: str) -> Any:
+    """``results[key]``; the error says what to do if the sample has none."""
+    if key not in results:
+        raise ValueError(
+            f'the sample of {results.get("img_path")} has no {key}; {advice}'
+        )
+    return results[key]

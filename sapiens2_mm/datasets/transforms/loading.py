@@ -1,10 +1,8 @@
 """Load images, masks, maps, cameras and mattes."""
 
-import io
 from collections.abc import Sequence
 from typing import Any
 
-import mmengine.fileio
 import numpy as np
 from mmcv.transforms import BaseTransform
 
@@ -14,6 +12,8 @@ from ..io.array_file import read_array
 from ..io.image import read_image, to_bgr_uint8
 from ..io.label_image import read_label_image
 from ..seg.label_map import UNKNOWN, label_table
+from .base import check_choice, get_entry
+from .decoding import DECODERS, set_cameras
 from .maps import MAPS, resize_nearest
 
 
@@ -61,8 +61,8 @@ class LoadSegAnnotations(BaseTransform):
     Set keys: ``gt_seg_map`` (H, W) uint8, added to ``seg_fields``.
 
     Args:
-        palette: RGB colours, for masks that hold colours; a pixel's value is the index
-            of its colour.
+        palette: RGB colors, for masks that hold colors; a pixel's value is the index
+            of its color.
         backend_args: of ``mmengine.fileio.get``.
 
     Raises:
@@ -80,21 +80,14 @@ class LoadSegAnnotations(BaseTransform):
         self.backend_args = backend_args
 
     def transform(self, results: dict[str, Any]) -> dict[str, Any]:
-        if 'seg_map_path' not in results:
-            raise ValueError(
-                'LoadSegAnnotations needs ground truth, and the sample names no mask '
-                '(seg_map_path); remove LoadSegAnnotations from the pipeline that is '
-                'used for inference (test_pipeline)'
-            )
-        path = results['seg_map_path']
+        advice = (
+            'remove LoadSegAnnotations from a pipeline for inference (test_pipeline)'
+        )
+        path = get_entry(results, 'seg_map_path', advice)
         if path is None:
             return results
         values = read_label_image(path, self.palette, self.backend_args)
-        if 'ori_shape' in results and values.shape != tuple(results['ori_shape'][:2]):
-            raise ValueError(
-                f'mask {path} has size {values.shape}, but image '
-                f'{results.get("img_path")} has {tuple(results["ori_shape"][:2])}'
-            )
+        _check_shape(values, path, results['ori_shape'], results)
         table = label_table(
             results['num_classes'],
             results['label_map'],
@@ -126,10 +119,10 @@ class LoadDenseAnnotations(BaseTransform):
 
     * ``normal``: float (H, W, 3) in the camera frame, or a PNG of RGB
       ``(n + 1) / 2`` of the full range, all-zero where unknown. Stored with length 1.
-    * ``depth``: float (H, W) metres along Z, or integers of 16 bits or more times
-      ``results['depth_scale']`` metres.
+    * ``depth``: float (H, W) meters along Z, or integers of 16 bits or more times
+      ``results['depth_scale']`` meters.
     * ``albedo``: float (H, W, 3) RGB in [0, 1], or a PNG of the full range.
-    * ``mask``: valid where any colour channel is above 0, so grey, palette and colour
+    * ``mask``: valid where any color channel is above 0, so gray, palette and color
       files serve; alpha is not looked at. Where a sample has no mask file, everything
       is valid.
 
@@ -164,155 +157,35 @@ class LoadDenseAnnotations(BaseTransform):
         with_camera: bool = False,
         excluded_parts: Sequence[int] = (),
     ) -> None:
-        unknown = set(fields) - {'normal', 'depth', 'albedo'}
-        if unknown:
-            raise ValueError(
-                f'LoadDenseAnnotations: unknown fields {sorted(unknown)}; '
-                'use normal, depth, albedo'
-            )
+        for field in fields:
+            check_choice('LoadDenseAnnotations: field', field, list(DECODERS))
         self.fields = tuple(fields)
         self.with_camera = with_camera
         self.excluded_parts = tuple(excluded_parts)
 
     def transform(self, results: dict[str, Any]) -> dict[str, Any]:
         if self.with_camera:
-            self._load_camera(results)
+            set_cameras(results)
         mask = np.ones(results['ori_shape'], bool)
         if results.get('mask_path') is not None:
-            values = self._read(results, 'mask')
+            values = read_array(results['mask_path'], 'mask')
+            _check_shape(values, results['mask_path'], mask.shape, results, (1, 3, 4))
             mask = (values.reshape(*mask.shape, -1)[..., :3] > 0).any(2)
         if self.excluded_parts:
-            mask &= ~np.isin(self._read_parts(results), self.excluded_parts)
+            mask &= ~np.isin(_load_parts(results), self.excluded_parts)
         for field in self.fields:
-            values, valid = getattr(self, f'_decode_{field}')(
-                self._read(results, field), results
+            path = get_entry(
+                results, f'{field}_path', f'give the dataset fields=[{field!r}]'
             )
+            values = read_array(path, field)
+            channels = MAPS[f'gt_{field}'].channels
+            _check_shape(values, path, mask.shape, results, (channels,))
+            values, valid = DECODERS[field](values, path, results)
             values[~valid] = 0
             mask = mask & valid
             results[f'gt_{field}'] = values
         results['gt_mask'] = mask
         return results
-
-    @staticmethod
-    def _path(results: dict[str, Any], field: str, option: str) -> str:
-        key = f'{field}_path'
-        if key not in results:
-            raise ValueError(
-                f'LoadDenseAnnotations: the sample of {results.get("img_path")} has no '
-                f'{key}; give the dataset {option}'
-            )
-        return results[key]
-
-    def _read_parts(self, results: dict[str, Any]) -> np.ndarray:
-        path = self._path(results, 'parts', 'with_parts=True')
-        parts = read_array(path, 'parts')
-        if parts.ndim != 2 or not np.issubdtype(parts.dtype, np.integer):
-            raise ValueError(
-                f'{path}: expected part ids, integers of shape (H, W), got '
-                f'{parts.dtype} of shape {parts.shape}'
-            )
-        return resize_nearest(parts, results['ori_shape'])
-
-    def _read(self, results: dict[str, Any], field: str) -> np.ndarray:
-        path = self._path(results, field, f'fields=[{field!r}]')
-        values = read_array(path, field)
-        channels = MAPS[f'gt_{field}'].channels
-        expected = [results['ori_shape'] + ((channels,) if channels > 1 else ())]
-        if channels == 1:
-            expected.append((*expected[0], 1))
-        if field == 'mask':
-            expected += [(*expected[0], n) for n in (3, 4)]
-        if values.shape not in expected:
-            raise ValueError(
-                f'{path}: expected {field} of shape {expected[0]} like its image '
-                f'{results.get("img_path")}, got {values.shape}'
-            )
-        return values[..., 0] if values.shape[2:] == (1,) else values
-
-    @staticmethod
-    def _decode_normal(
-        values: np.ndarray, results: dict[str, Any]
-    ) -> tuple[np.ndarray, np.ndarray]:
-        if np.issubdtype(values.dtype, np.unsignedinteger):
-            valid = values.any(2)
-            values = values.astype(np.float32) * (2 / np.iinfo(values.dtype).max) - 1
-        else:
-            values = _floats(values, results['normal_path'])
-            valid = np.isfinite(values).all(2)
-            values[~valid] = 0
-        length = np.linalg.norm(values, axis=2)
-        valid &= length > 1e-6
-        return values / np.maximum(length, 1e-6)[..., None], valid
-
-    @staticmethod
-    def _decode_depth(
-        values: np.ndarray, results: dict[str, Any]
-    ) -> tuple[np.ndarray, np.ndarray]:
-        if np.issubdtype(values.dtype, np.integer):
-            if values.dtype.itemsize < 2:
-                raise ValueError(
-                    f'{results["depth_path"]}: expected depth as float or integers of '
-                    f'16 bits, got {values.dtype}, a picture of the depth?'
-                )
-            if 'depth_scale' not in results:
-                raise ValueError(
-                    f'{results["depth_path"]}: integer depth needs depth_scale, the '
-                    'metres of one step; set it in the dataset'
-                )
-            values = values * np.float64(results['depth_scale'])
-        values = values.astype(np.float32)
-        return values, np.isfinite(values) & (values > 0)
-
-    @staticmethod
-    def _decode_albedo(
-        values: np.ndarray, results: dict[str, Any]
-    ) -> tuple[np.ndarray, np.ndarray]:
-        if np.issubdtype(values.dtype, np.unsignedinteger):
-            values = values.astype(np.float32) / np.iinfo(values.dtype).max
-        values = _floats(values, results['albedo_path'])
-        valid = np.isfinite(values).all(2)
-        if valid.any() and not -0.1 <= values[valid].min() <= values[valid].max() < 1.1:
-            raise ValueError(
-                f'{results["albedo_path"]}: expected albedo in [0, 1], got values '
-                f'from {values[valid].min():g} to {values[valid].max():g}; divide them '
-                'by their range'
-            )
-        return values, valid
-
-    @staticmethod
-    def _load_camera(results: dict[str, Any]) -> None:
-        intrinsics = results.get('camera_matrix')
-        for name, size in (('intrinsics', 3), ('extrinsics', 4)):
-            path = results.get(f'{name}_path')
-            if path is None:
-                continue
-            try:
-                matrix = np.loadtxt(io.StringIO(mmengine.fileio.get_text(path)))
-            except ValueError as err:
-                raise ValueError(f'cannot read {name} {path}: {err}') from err
-            if matrix.shape != (size, size):
-                raise ValueError(
-                    f'{path}: expected {name} of {size}x{size} numbers, got '
-                    f'{matrix.shape}'
-                )
-            if name == 'intrinsics':
-                intrinsics = matrix
-            else:
-                results[name] = matrix
-        if intrinsics is None:
-            raise ValueError(
-                f'LoadDenseAnnotations: the sample of {results.get("img_path")} has no '
-                'camera; give the dataset with_camera=True'
-            )
-        intrinsics = np.asarray(intrinsics, np.float64)
-        if not (np.isfinite(intrinsics).all() and intrinsics[[0, 1], [0, 1]].min() > 0):
-            source = results.get('intrinsics_path', results.get('img_path'))
-            raise ValueError(
-                f'camera of {source}: expected positive focal lengths fx and fy, got '
-                f'{intrinsics.tolist()}'
-            )
-        for name in ('intrinsics', 'map_intrinsics', 'ori_intrinsics'):
-            results[name] = intrinsics.copy()
 
     def __repr__(self) -> str:
         return (
@@ -321,24 +194,15 @@ class LoadDenseAnnotations(BaseTransform):
         )
 
 
-def _floats(values: np.ndarray, path: str) -> np.ndarray:
-    """As float32; refuses integers, whose range nobody knows."""
-    if not np.issubdtype(values.dtype, np.floating):
-        raise ValueError(
-            f'{path}: expected float or unsigned integer values, got {values.dtype}'
-        )
-    return values.astype(np.float32)
-
-
 OPAQUE = 0.996  # from here on, the image shows nothing but the foreground
 
 
 @TRANSFORMS.register_module()
 class LoadMatte(BaseTransform):
-    """Read ``alpha_path``: a single channel, or RGBA with straight colours.
+    """Read ``alpha_path``: a single channel, or RGBA with straight colors.
 
     Float files hold values in [0, 1]. With RGBA the foreground is known everywhere.
-    With alpha alone it is known where the matte is opaque (the image's own colour) and
+    With alpha alone it is known where the matte is opaque (the image's own color) and
     where it is 0 (black).
 
     Required keys: ``img``, ``alpha_path`` (8 or 16 bits).
@@ -361,23 +225,13 @@ class LoadMatte(BaseTransform):
         self.binary = binary
 
     def transform(self, results: dict[str, Any]) -> dict[str, Any]:
-        path = results.get('alpha_path')
-        if path is None:
-            raise ValueError(
-                f'LoadMatte: the sample of {results.get("img_path")} has no '
-                'alpha_path; use sapiens2_mm.MattingListDataset'
-            )
+        path = get_entry(results, 'alpha_path', 'use sapiens2_mm.MattingListDataset')
         values = read_array(path, 'alpha')
         size = results['img'].shape[:2]
-        channels = values.shape[2] if values.ndim == 3 else 1
-        if values.shape[:2] != size or channels not in (1, 4):
-            raise ValueError(
-                f'{path}: expected a matte of one channel or RGBA and size {size} like '
-                f'its image {results.get("img_path")}, got shape {values.shape}'
-            )
-        values = values.reshape(*size, channels)
+        _check_shape(values, path, size, results, (1, 4))
+        values = values.reshape(*size, -1)
         if self.binary:
-            values = (values > 0).astype(np.float32)
+            values = values > 0
         elif np.issubdtype(values.dtype, np.unsignedinteger):
             values = values / np.float32(np.iinfo(values.dtype).max)
         values = values.astype(np.float32)
@@ -387,7 +241,7 @@ class LoadMatte(BaseTransform):
                 f'{values.min():g} to {values.max():g}'
             )
         alpha = values[..., -1]
-        if channels == 4:
+        if values.shape[2] == 4:
             foreground = values[..., :3] * alpha[..., None]
             known = np.ones(size, bool)
         else:
@@ -402,3 +256,30 @@ class LoadMatte(BaseTransform):
 
     def __repr__(self) -> str:
         return f'{type(self).__name__}(binary={self.binary})'
+
+
+def _check_shape(
+    values: np.ndarray,
+    path: str,
+    size: tuple[int, int],
+    results: dict[str, Any],
+    channels: Sequence[int] = (1,),
+) -> None:
+    """Raise unless a file is of its image's size and one of the channel numbers."""
+    found = values.shape[2] if values.ndim == 3 else 1
+    if values.ndim not in (2, 3) or values.shape[:2] != size or found not in channels:
+        raise ValueError(
+            f'{path}: expected size {size} like its image {results.get("img_path")} '
+            f'and {" or ".join(map(str, channels))} channels, got {values.shape}'
+        )
+
+
+def _load_parts(results: dict[str, Any]) -> np.ndarray:
+    path = get_entry(results, 'parts_path', 'give the dataset with_parts=True')
+    parts = read_array(path, 'parts')
+    if parts.ndim != 2 or not np.issubdtype(parts.dtype, np.integer):
+        raise ValueError(
+            f'{path}: expected part ids, integers of shape (H, W), got '
+            f'{parts.dtype} of shape {parts.shape}'
+        )
+    return resize_nearest(parts, results['ori_shape'])

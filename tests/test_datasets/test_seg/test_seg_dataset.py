@@ -259,7 +259,7 @@ def test_size_mismatch_names_both_files(tmp_path):
     root = make_root(tmp_path, {'i': [[0, 1]]})
     Image.new('RGB', (3, 1)).save(tmp_path / 'rgb' / 'i.jpg')
     dataset = SegDataset(data_root=root, metainfo=ABC, pipeline=LOAD)
-    with pytest.raises(ValueError, match=r'i.png has size \(1, 2\), but image .*i.jpg'):
+    with pytest.raises(ValueError, match=r'i.png: .* image .*i.jpg.* got \(1, 2\)'):
         dataset[0]
 
 

@@ -98,7 +98,7 @@ def test_depth_in_steps(tmp_path):
     results = load(tmp_path, 'depth', steps, '.png', depth_scale=2e-4)
     assert np.allclose(results['gt_depth'], steps * 2e-4)
     assert results['gt_mask'].sum() == 29  # 0 is unknown
-    with pytest.raises(ValueError, match=r'depth\.png: integer depth needs'):
+    with pytest.raises(ValueError, match=r'no depth_scale; .* as .*depth\.png holds'):
         load(tmp_path, 'depth', steps, '.png')
 
 
@@ -164,11 +164,13 @@ def test_camera(tmp_path):
 
 
 def test_file_errors(tmp_path):
-    with pytest.raises(ValueError, match='unknown fields'):
+    with pytest.raises(ValueError, match=r"one of .*'albedo'\], got 'normals'"):
         LoadDenseAnnotations(fields=['normals'])
-    with pytest.raises(ValueError, match=r'normal\.npy: expected normal of shape '):
+    with pytest.raises(
+        ValueError, match=r'normal\.npy: expected size \(6, 5\) like its image'
+    ):
         load(tmp_path, 'normal', np.ones((4, 4, 3)))
-    with pytest.raises(ValueError, match=r'depth\.npy: .*\(6, 5\).*got \(6, 5, 2\)'):
+    with pytest.raises(ValueError, match=r'\(6, 5\).* 1 channels, got \(6, 5, 2\)'):
         load(tmp_path, 'depth', np.ones((6, 5, 2)))
     with pytest.raises(ValueError, match=r"holds \['a', 'b'\], expected 'depth'"):
         arrays = dict(a=np.ones(SIZE), b=np.ones(SIZE))
