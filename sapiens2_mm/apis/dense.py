@@ -1,17 +1,16 @@
 """Inference with the models of dense regression."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 import torch
-from mmengine.dataset import Compose
+from mmengine.dataset import Compose, pseudo_collate
 from torch import nn
 
 from sapiens2_mm.registry import TRANSFORMS
 from sapiens2_mm.structures import DenseDataSample
 
-ImageLike = str | Path | np.ndarray
+from .batches import ImageLike, image_records, split_batches
 
 
 def inference_dense(
@@ -40,42 +39,20 @@ def inference_dense(
         ValueError: for an image that cannot be read, masks that do not fit, a
             ``batch_size`` under 1, and a test pipeline with steps of training.
     """
-    if isinstance(images, str | Path | np.ndarray):
-        images = [images]
-    images = list(images)
-    if masks is not None and len(masks) != len(images):
-        raise ValueError(
-            f'inference_dense: got {len(images)} images and {len(masks)} masks; give '
-            'one mask per image'
-        )
-    if batch_size < 1:
-        raise ValueError(
-            f'inference_dense: batch_size must be at least 1, got {batch_size}'
-        )
+    records = image_records(images)
+    if masks is None:
+        masks = [None] * len(records)
+    pairs = list(zip(records, masks, strict=True))
     pipeline = _image_pipeline(model.cfg)
-    samples: list[DenseDataSample] = []
-    for start in range(0, len(images), batch_size):
-        batch = [pipeline(_source(image)) for image in images[start:][:batch_size]]
-        if masks is not None:
-            for data, mask in zip(batch, masks[start:], strict=False):
+    results: list[DenseDataSample] = []
+    for part in split_batches(pairs, batch_size):
+        batch = [pipeline(record) for record, _ in part]
+        for data, (_, mask) in zip(batch, part, strict=True):
+            if mask is not None:
                 _set_mask(data['data_samples'], mask)
-        data = dict(
-            inputs=[data['inputs'] for data in batch],
-            data_samples=[data['data_samples'] for data in batch],
-        )
         with torch.no_grad():
-            samples += [sample.cpu() for sample in model.test_step(data)]
-    return samples
-
-
-def _source(image: ImageLike) -> dict:
-    if isinstance(image, np.ndarray):
-        return dict(img=image)
-    if isinstance(image, str | Path):
-        return dict(img_path=str(image))
-    raise TypeError(
-        f'inference_dense: expected paths or arrays, got {type(image).__name__}'
-    )
+            results += [r.cpu() for r in model.test_step(pseudo_collate(batch))]
+    return results
 
 
 def _image_pipeline(cfg: dict) -> Compose:
@@ -85,9 +62,8 @@ def _image_pipeline(cfg: dict) -> Compose:
         kind = TRANSFORMS.get(step['type'])
         if getattr(kind, 'training_only', False):
             raise ValueError(
-                f'inference_dense: {step["type"]} in the test pipeline changes the '
-                'image at random, which predictions do not follow; remove this step '
-                'from test_dataloader.dataset.pipeline'
+                f'inference_dense: {step["type"]} in the test pipeline is for training;'
+                ' remove this step from test_dataloader.dataset.pipeline'
             )
         if not getattr(kind, 'needs_annotation', False):
             steps.append(TRANSFORMS.build(step))

@@ -55,10 +55,7 @@ def init_model(
         model_info = find_model(config)
         config, checkpoint = model_info.config, checkpoint or model_info.weights
     if not isinstance(dtype, torch.dtype | None):
-        raise TypeError(
-            f'init_model: dtype must be a torch.dtype such as torch.bfloat16, got '
-            f'{dtype!r}'
-        )
+        raise TypeError(f'init_model: dtype must be a torch.dtype, got {dtype!r}')
     cfg = _load_config(config, cfg_options)
     init_default_scope(cfg.get('default_scope', 'mmengine'))
     model_cfg = copy.deepcopy(cfg.model)
@@ -100,9 +97,7 @@ def _load_config(
     elif isinstance(config, Config):
         config = copy.deepcopy(config)
     else:
-        raise TypeError(
-            f'init_model: config must be a path or a Config, got {type(config)}'
-        )
+        raise TypeError(f'config must be a path or a Config, got {type(config)}')
     if cfg_options:
         config.merge_from_dict(cfg_options)
     return config

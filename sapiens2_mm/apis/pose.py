@@ -14,6 +14,8 @@ from torch import nn
 
 from sapiens2_mm.datasets.io.image import read_image, to_bgr_uint8
 
+from .batches import split_batches
+
 # Steps that need annotations or change the picture at random.
 _TRAINING_STEP = re.compile('Random|HalfBody|GenerateTarget|Distortion|Dropout|Album')
 
@@ -50,14 +52,10 @@ def inference_pose(
         path, pixels = None, to_bgr_uint8(image)
     else:
         path, pixels = str(image), read_image(image)
-    if batch_size < 1:
-        raise ValueError(
-            f'inference_pose: batch_size must be at least 1, got {batch_size}'
-        )
     boxes = _to_xyxy(bboxes, bbox_format)
     pipeline = _test_pipeline(model.cfg)
     results: list[BaseDataElement] = []
-    for start in range(0, len(boxes), batch_size):
+    for part in split_batches(boxes, batch_size):
         batch = [
             pipeline(
                 dict(
@@ -68,7 +66,7 @@ def inference_pose(
                     bbox_score=np.ones(1, dtype=np.float32),
                 )
             )
-            for box in boxes[start : start + batch_size]
+            for box in part
         ]
         with torch.no_grad():
             results += model.test_step(pseudo_collate(batch))
@@ -84,17 +82,9 @@ def _to_xyxy(
             f'inference_pose: bbox_format must be "xyxy" or "xywh", got {bbox_format!r}'
         )
     try:
-        boxes = np.array(bboxes, dtype=np.float32)
+        boxes = np.array(bboxes, np.float32).reshape(len(bboxes), 4)
     except (TypeError, ValueError) as err:
-        raise ValueError(
-            f'inference_pose: bboxes must be numbers of shape (N, 4): {err}'
-        ) from err
-    if boxes.size == 0:
-        return boxes.reshape(0, 4)
-    if boxes.ndim != 2 or boxes.shape[1] != 4:
-        raise ValueError(
-            f'inference_pose: bboxes must be of shape (N, 4), got {boxes.shape}'
-        )
+        raise ValueError(f'inference_pose: bboxes must be (N, 4): {err}') from err
     for index, box in enumerate(boxes):
         extent = box[2:] - box[:2] if bbox_format == 'xyxy' else box[2:]
         if not np.isfinite(box).all():

@@ -1,16 +1,13 @@
 """Body-part segmentation of images."""
 
-from collections.abc import Iterable, Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Sequence
 
-import numpy as np
 import torch
 from mmengine.dataset import Compose, pseudo_collate
 from mmengine.structures import BaseDataElement
 from torch import nn
 
-ImageLike = str | Path | np.ndarray
+from .batches import ImageLike, image_records, split_batches
 
 
 def inference_seg(
@@ -35,12 +32,6 @@ def inference_seg(
         ValueError: if an image cannot be read (names it), or the pipeline has a step
             that needs ground truth (names it).
     """
-    one = isinstance(images, ImageLike) or not isinstance(images, Iterable)
-    items = [images] if one else list(images)
-    if batch_size < 1:
-        raise ValueError(
-            f'inference_seg: batch_size must be at least 1, got {batch_size}'
-        )
     if 'test_pipeline' not in model.cfg:
         raise ValueError(
             'inference_seg: the config has no test_pipeline; add one that loads, '
@@ -48,18 +39,8 @@ def inference_seg(
         )
     pipeline = Compose(model.cfg.test_pipeline)
     results: list[BaseDataElement] = []
-    for start in range(0, len(items), batch_size):
-        batch = [pipeline(_sample(i)) for i in items[start : start + batch_size]]
+    for records in split_batches(image_records(images), batch_size):
+        batch = pseudo_collate([pipeline(record) for record in records])
         with torch.no_grad():
-            results += [r.cpu() for r in model.test_step(pseudo_collate(batch))]
+            results += [result.cpu() for result in model.test_step(batch)]
     return results
-
-
-def _sample(image: ImageLike) -> dict[str, Any]:
-    if isinstance(image, np.ndarray):
-        return dict(img=image)
-    if isinstance(image, str | Path):
-        return dict(img_path=str(image))
-    raise TypeError(
-        f'inference_seg: expected paths or arrays, got {type(image).__name__}'
-    )

@@ -194,7 +194,7 @@ def test_masks():
     )
     assert (masked[:, ~mask] == 0).all()
     assert (masked[:, mask] == free[:, mask]).all()
-    with pytest.raises(ValueError, match='1 images and 2 masks'):
+    with pytest.raises(ValueError, match='argument 2 is longer than argument 1'):
         inference_dense(model, [picture], masks=[mask, mask])
     with pytest.raises(ValueError, match=r'mask of size \(30, 40\) does not fit'):
         inference_dense(model, [picture], masks=[mask.T])

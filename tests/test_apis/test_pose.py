@@ -126,7 +126,7 @@ def test_boxes_that_cannot_be_meant(model, image, box, bbox_format, message):
 
 
 def test_other_errors(model, image, tmp_path):
-    with pytest.raises(ValueError, match=r'shape \(N, 4\), got \(4,\)'):
+    with pytest.raises(ValueError, match=r'bboxes must be \(N, 4\): cannot reshape'):
         inference_pose(model, image, BOXES[0])
     with pytest.raises(ValueError, match='batch_size must be at least 1, got 0'):
         inference_pose(model, image, BOXES, batch_size=0)
