@@ -17,6 +17,11 @@ from .layouts.names import (
 
 # A head is the same network for another number of channels but for these layers.
 _LAST_LAYERS = ('conv_', 'final_layer', 'cls_seg')
+# Keys that the model lacks, what they tell of the checkpoint, and what to do.
+_OTHER_BACKBONES = (
+    ('tokenizer.', 'a 4K checkpoint', 'set use_tokenizer=True in the backbone'),
+    ('blocks.', 'of a deeper backbone', 'set the arch of the checkpoint in it'),
+)
 
 
 @dataclass
@@ -87,15 +92,12 @@ def match(state: dict[str, Tensor], model: nn.Module, source: str) -> Match:
         key for key in names if key not in found.state and key not in found.mismatched
     ]
     if not found.state and not found.mismatched:
-        raise CheckpointError(
-            f'no key of {source} matches the model; it has {listed(state)}, the model '
-            f'{listed(names)}'
-        )
+        keys = f'it has {listed(state)}, the model {listed(names)}'
+        raise CheckpointError(f'no key of {source} matches the model; {keys}')
     # A student that stands behind its teacher has names that the model knows.
     unknown = [key for key in found.unexpected if key not in names]
-    _check_tokenizer(found, unknown, source)
     if backbone_prefixes(names):
-        _check_depth(found, unknown, source)
+        _check_backbone(found, unknown, source)
     return found
 
 
@@ -154,9 +156,8 @@ def _official(
     try:
         return from_transformers(state, task)
     except CheckpointError as err:
-        raise CheckpointError(
-            f'{source} holds no {task} model of transformers: {err}'
-        ) from err
+        text = f'{source} holds no {task} model of transformers: {err}'
+        raise CheckpointError(text) from err
 
 
 def _backbone_of(names: Iterable[str]) -> str:
@@ -182,31 +183,18 @@ def _swap(
     return out, taken
 
 
-def _check_tokenizer(found: Match, unknown: list[str], source: str) -> None:
-    start = f'{found.backbone}tokenizer.'
-    extra = [key for key in unknown if key.startswith(start)]
-    lost = [key for key in found.missing if key.startswith(start)]
-    if extra:
-        raise CheckpointError(
-            f'{source} is a 4K checkpoint: it has {len(extra)} tokenizer keys '
-            f'({listed(extra)}), the model has no window tokenizer; set '
-            'use_tokenizer=True in the backbone'
-        )
+def _check_backbone(found: Match, unknown: list[str], source: str) -> None:
+    for part, kind, advice in _OTHER_BACKBONES:
+        extra = [key for key in unknown if key.startswith(found.backbone + part)]
+        if extra:
+            lacks = f'the model lacks {listed(extra)}'
+            raise CheckpointError(f'{source} is {kind}: {lacks}; {advice}')
+    lost = [k for k in found.missing if k.startswith(f'{found.backbone}tokenizer.')]
     if lost:
         raise CheckpointError(
             f'the model has a window tokenizer (use_tokenizer=True), {source} is a 1K '
             f'checkpoint without one: it lacks {listed(lost)}; load a 4K checkpoint '
             'or set use_tokenizer=False'
-        )
-
-
-def _check_depth(found: Match, unknown: list[str], source: str) -> None:
-    start = f'{found.backbone}blocks.'
-    extra = [key for key in unknown if key.startswith(start)]
-    if extra:
-        raise CheckpointError(
-            f'{source} is of a deeper backbone: the model lacks the blocks of '
-            f'{listed(extra)}; set the arch of the checkpoint in the backbone'
         )
 
 

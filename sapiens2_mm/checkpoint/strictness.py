@@ -1,6 +1,7 @@
 """Which gaps between a checkpoint and a model are accepted, for which purpose."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from fnmatch import fnmatchcase
 
 from .errors import CheckpointError
@@ -10,8 +11,13 @@ from .matching import Match, is_last_layer
 COMPUTED = ('rope_embed.periods', 'num_batches_tracked')
 
 
-def _real(missing: list[str]) -> list[str]:
+def _needed(missing: list[str]) -> list[str]:
     return [key for key in missing if not key.endswith(COMPUTED)]
+
+
+def _misfit(found: Match, start: str, advice: str) -> CheckpointError:
+    text = f'{start} ({found.summary()}); {found.details()}. {advice}'
+    return CheckpointError(text)
 
 
 def check_inference(found: Match, source: str) -> None:
@@ -20,11 +26,9 @@ def check_inference(found: Match, source: str) -> None:
     Raises:
         CheckpointError: names the keys and both shapes.
     """
-    if _real(found.missing) or found.mismatched:
-        raise CheckpointError(
-            f'{source} does not fit the model ({found.summary()}); {found.details()}. '
-            'Use the config this checkpoint was made with'
-        )
+    if _needed(found.missing) or found.mismatched:
+        advice = 'Use the config this checkpoint was made with'
+        raise _misfit(found, f'{source} does not fit the model', advice)
 
 
 def check_training(
@@ -44,25 +48,24 @@ def check_training(
     Raises:
         CheckpointError: names the keys and both shapes.
     """
+    missing, shapes = _needed(found.missing), found.mismatched
     lost = [
         key
-        for key in _real(found.missing)
+        for key in missing
         if key.startswith(found.backbone)
         and not any(fnmatchcase(key, pattern) for pattern in allow_missing)
     ]
-    wrong = [key for key in found.mismatched if not is_last_layer(key)]
+    wrong = {key: shapes[key] for key in shapes if not is_last_layer(key)}
     if lost or wrong:
-        broken = Match(
-            found.state, lost, [], {key: found.mismatched[key] for key in wrong}
+        broken = replace(found, missing=lost, unexpected=[], mismatched=wrong)
+        advice = (
+            'Use the config this checkpoint was made with, or take its backbone alone '
+            "by backbone.init_cfg = dict(type='Pretrained', checkpoint=...)"
         )
-        raise CheckpointError(
-            f'{source} does not fit the model; {broken.details()}. Use the config this '
-            'checkpoint was made with, or take its backbone alone by '
-            "backbone.init_cfg = dict(type='Pretrained', checkpoint=...)"
-        )
-    if not found.mismatched and not _real(found.missing):
+        raise _misfit(broken, f'{source} does not fit the model', advice)
+    if not missing and not shapes:
         return None
-    fresh = Match(found.state, _real(found.missing), [], found.mismatched)
+    fresh = replace(found, missing=missing, unexpected=[])
     return f'{source}: these weights start untrained; {fresh.details()}'
 
 
@@ -73,8 +76,6 @@ def check_resume(found: Match, source: str) -> None:
         CheckpointError: names the keys and both shapes.
     """
     if found.missing or found.unexpected or found.mismatched:
-        raise CheckpointError(
-            f'cannot resume from {source}: the model has changed since '
-            f'({found.summary()}); {found.details()}. Start a new run from these '
-            'weights by load_from instead'
-        )
+        start = f'cannot resume from {source}: the model has changed since'
+        advice = 'Start a new run from these weights by load_from instead'
+        raise _misfit(found, start, advice)

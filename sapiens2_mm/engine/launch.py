@@ -31,10 +31,7 @@ def load_config(
         FileNotFoundError: if ``path`` does not exist.
     """
     if not Path(path).is_file():
-        raise FileNotFoundError(
-            f'config {path!r} does not exist; give the path of a config file, such '
-            'as one of the folder configs/'
-        )
+        raise FileNotFoundError(f'config {path!r} does not exist; see configs/')
     cfg = Config.fromfile(path)
     if cfg_options:
         cfg.merge_from_dict(cfg_options)
@@ -114,10 +111,8 @@ def use_bf16_autocast(cfg: Config) -> None:
     kind = wrapper.get('type', 'OptimWrapper')
     ours = 'sapiens2_mm.AutocastOptimWrapper'
     if kind not in ('OptimWrapper', 'AmpOptimWrapper', ours):
-        raise ValueError(
-            f'--amp replaces an OptimWrapper, but the config has {kind!r}; '
-            'set its precision in the config'
-        )
+        reason = f'the config has {kind!r}; set its precision in the config'
+        raise ValueError(f'--amp replaces an OptimWrapper, but {reason}')
     wrapper.type = ours
     wrapper.dtype = 'bfloat16'
     wrapper.pop('loss_scale', None)
@@ -161,10 +156,8 @@ def use_tta(cfg: Config) -> None:
     """
     missing = [key for key in ('tta_model', 'tta_pipeline') if key not in cfg]
     if missing:
-        raise ValueError(
-            f'--tta needs {" and ".join(missing)} in the config; test without --tta '
-            'or add them'
-        )
+        names = ' and '.join(missing)
+        raise ValueError(f'--tta needs {names} in the config; add them or leave it out')
     dataset = cfg.test_dataloader.dataset
     while 'dataset' in dataset:  # wrappers such as RepeatDataset
         dataset = dataset.dataset

@@ -18,6 +18,7 @@ from ..errors import CheckpointError
 from .atomic import replacing
 from .shard_index import INDEX_SUFFIX, shards_of
 
+_FORM = 'hf://OWNER/REPO[@REVISION][/FILE]'
 _HUB_ADDRESS = re.compile(
     r'hf://(?P<repo>[^/@]+/[^/@]+)(@(?P<revision>[^/]+))?(/(?P<file>.+))?'
 )
@@ -37,10 +38,7 @@ class HubAddress:
     def parse(cls, address: str) -> 'HubAddress':
         match = _HUB_ADDRESS.fullmatch(address)
         if match is None:
-            raise CheckpointError(
-                f'{address!r} is no hub address; write '
-                'hf://OWNER/REPO[@REVISION][/FILE]'
-            )
+            raise CheckpointError(f'{address!r} is no hub address; write {_FORM}')
         return cls(match['repo'], match['revision'], match['file'])
 
     @property
@@ -75,42 +73,41 @@ def download_hub_file(address: str) -> Path:
         return path
     except CheckpointError:
         raise
-    except errors.GatedRepoError as err:
-        raise CheckpointError(
-            f'{address} is behind a licence: accept it on '
-            f'https://huggingface.co/{parts.repo} with your account, then log in by '
-            '`hf auth login` or set HF_TOKEN'
-        ) from err
-    except errors.RepositoryNotFoundError as err:
-        raise CheckpointError(
-            f'{address}: the hub shows no repository {parts.repo}. Check the name; if '
-            'it is private or its licence must be accepted, do so on its page, then '
-            'log in by `hf auth login` or set HF_TOKEN'
-        ) from err
-    except errors.RevisionNotFoundError as err:
-        raise CheckpointError(
-            f'{address}: {parts.repo} has no revision {parts.revision!r}'
-        ) from err
-    except errors.LocalEntryNotFoundError as err:
-        raise CheckpointError(
-            f'{address} is not in the local cache and the hub cannot be reached '
-            '(no connection, or HF_HUB_OFFLINE is set); download it once with a '
-            f'connection ({_first_line(err.__cause__ or err)})'
-        ) from err
-    except errors.EntryNotFoundError as err:
-        raise CheckpointError(
-            f'{address}: {parts.repo} has no file {parts.file or parts.official_file!r}'
-        ) from err
-    except (OSError, errors.HTTPError) as err:
-        raise CheckpointError(
-            f'{address}: the download failed ({_first_line(err)}); try again, what '
-            'has arrived is kept'
-        ) from err
-    except ValueError as err:  # a name that the hub does not allow
-        raise CheckpointError(
-            f'{address} is no hub address ({_first_line(err)}); write '
-            'hf://OWNER/REPO[@REVISION][/FILE]'
-        ) from err
+    except (OSError, ValueError, errors.HTTPError, errors.EntryNotFoundError) as err:
+        raise CheckpointError(f'{address}: {_meaning(err, parts)}') from err
+
+
+# Exception of huggingface_hub, the nearest class counts -> what it means to the user.
+_MEANINGS = {
+    'GatedRepoError': (
+        'it is behind a licence: accept it on https://huggingface.co/{repo} with your '
+        'account, then log in by `hf auth login` or set HF_TOKEN'
+    ),
+    'RepositoryNotFoundError': (
+        'the hub shows no repository {repo}. Check the name; if it is private or its '
+        'licence must be accepted, do so on its page, then log in by `hf auth login` '
+        'or set HF_TOKEN'
+    ),
+    'RevisionNotFoundError': '{repo} has no revision {revision!r}',
+    'LocalEntryNotFoundError': (
+        'it is not in the local cache and the hub cannot be reached (no connection, or '
+        'HF_HUB_OFFLINE is set); download it once with a connection ({cause})'
+    ),
+    'EntryNotFoundError': '{repo} has no file {file!r}',
+    'ValueError': 'it is no hub address ({cause}); write ' + _FORM,
+}
+_DOWNLOAD_FAILED = 'the download failed ({cause}); try again, what has arrived is kept'
+
+
+def _meaning(err: Exception, parts: HubAddress) -> str:
+    names = [cls.__name__ for cls in type(err).__mro__]
+    known = [_MEANINGS[name] for name in names if name in _MEANINGS]
+    return (known or [_DOWNLOAD_FAILED])[0].format(
+        repo=parts.repo,
+        revision=parts.revision,
+        file=parts.file or parts.official_file,
+        cause=_first_line(err.__cause__ or err),
+    )
 
 
 def _first_line(err: BaseException) -> str:
@@ -126,10 +123,9 @@ def _download(parts: HubAddress) -> tuple[str, Path]:
     if parts.official_file:
         try:
             return parts.official_file, _get(parts, parts.official_file)
-        except LocalEntryNotFoundError:
-            raise
-        except EntryNotFoundError:
-            pass  # a mirror under other names; look what it has
+        except EntryNotFoundError as err:  # a mirror with other names has something
+            if isinstance(err, LocalEntryNotFoundError):
+                raise
     name = _only_weights_of(parts)
     return name, _get(parts, name)
 
@@ -152,12 +148,10 @@ def _only_weights_of(parts: HubAddress) -> str:
         )
     found = [f for f in files if f.endswith(INDEX_SUFFIX)]
     found = found or [f for f in files if f.endswith('.safetensors')]
-    if len(found) != 1:
-        raise CheckpointError(
-            f'hf://{parts.repo} has {len(found)} safetensors files {found[:8]}; name '
-            'one: hf://OWNER/REPO/FILE'
-        )
-    return found[0]
+    if len(found) == 1:
+        return found[0]
+    names = f'{len(found)} safetensors files {found[:8]}'
+    raise CheckpointError(f'hf://{parts.repo} has {names}; name one as {_FORM}')
 
 
 def _get(parts: HubAddress, file: str) -> Path:
@@ -245,13 +239,11 @@ def _download_url(url: str, path: Path) -> None:
                     progress.update(len(chunk))
             if expected and received != int(expected):
                 raise ConnectionError(f'{received} of {expected} bytes arrived')
-            if checksum and not digest.hexdigest().startswith(checksum[1]):
-                raise ConnectionError(
-                    f'the SHA-256 {digest.hexdigest()[:12]}... is not that of its name'
-                )
+            found = digest.hexdigest()
+            if checksum and not found.startswith(checksum[1]):
+                raise ConnectionError(f'SHA-256 {found[:12]} is not that of its name')
     except HTTPError as err:
-        raise CheckpointError(
-            f'{url}: the server answered {err.code} {err.reason}'
-        ) from err
+        text = f'the server answered {err.code} {err.reason}'
+        raise CheckpointError(f'{url}: {text}') from err
     except (OSError, HTTPException) as err:
         raise CheckpointError(f'{url}: the download failed ({err}); try again') from err

@@ -14,7 +14,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors import __version__ as safetensors_version
 from torch import Tensor
 
-from ..errors import CheckpointError
+from ..errors import CheckpointError, holds_weights_only, unreadable
 from .hub import download_hub_file, download_url
 from .shard_index import INDEX_SUFFIX, shards_of
 from .unpickler import RestrictedPickle, UnsafePickleError
@@ -56,10 +56,7 @@ class _NoTrainingState(_PlainOnDisk):
         self.source = source
 
     def __missing__(self, key: str) -> Any:
-        raise CheckpointError(
-            f'cannot resume from {self.source}: it holds weights only, no optimizer '
-            'state, schedule or iteration; start from it by load_from instead'
-        )
+        raise holds_weights_only(self.source)
 
 
 def read_checkpoint(
@@ -104,10 +101,8 @@ def fetch(source: str | Path) -> Path:
     if source.startswith(('http://', 'https://')):
         return download_url(source)
     if '://' in source:
-        raise CheckpointError(
-            f'{source}: unknown kind of address; use a path, http(s)://... or '
-            'hf://OWNER/REPO[@REVISION][/FILE]'
-        )
+        ways = 'a path, http(s)://... or hf://OWNER/REPO[@REVISION][/FILE]'
+        raise CheckpointError(f'{source}: unknown kind of address; use {ways}')
     path = Path(source).expanduser()
     if path.is_dir():
         return _only_weights_of(path)
@@ -120,12 +115,12 @@ def _only_weights_of(folder: Path) -> Path:
     found = sorted(folder.glob(f'*{INDEX_SUFFIX}')) or sorted(
         folder.glob('*.safetensors')
     )
-    if len(found) != 1:
-        raise CheckpointError(
-            f'{folder} is a folder with {len(found)} safetensors files; name one file, '
-            'such as iter_1000.pth in the folder of a run'
-        )
-    return found[0]
+    if len(found) == 1:
+        return found[0]
+    raise CheckpointError(
+        f'{folder} is a folder with {len(found)} safetensors files; name one file, '
+        'such as iter_1000.pth in the folder of a run'
+    )
 
 
 def cast(key: str, value: Any, dtype: torch.dtype | None) -> Any:
@@ -146,18 +141,19 @@ def _read_file(
             return _read_safetensors(path, map_location, dtype)
         return _read_pickle(path, map_location), {}
     except UnsafePickleError as err:
-        raise CheckpointError(
-            f'{path} was not loaded: it asks for {err}, which no checkpoint needs and '
-            'which may run code. If you trust its author, save its weights alone '
-            '(a dict of tensors, best as .safetensors) and load that'
-        ) from err
+        raise _unsafe(path, err) from err
     except (CheckpointError, torch.OutOfMemoryError):
         raise
     except _DAMAGE as err:
-        raise CheckpointError(
-            f'cannot read {path}: damaged or no checkpoint '
-            f'({type(err).__name__}: {err}); get the file again'
-        ) from err
+        raise unreadable(path, err) from err
+
+
+def _unsafe(path: Path, err: UnsafePickleError) -> CheckpointError:
+    return CheckpointError(
+        f'{path} was not loaded: it asks for {err}, which no checkpoint needs and '
+        'which may run code. If you trust its author, save its weights alone '
+        '(a dict of tensors, best as .safetensors) and load that'
+    )
 
 
 # What readers raise on bytes that are not what they claim to be.
@@ -198,9 +194,7 @@ def _read_safetensors(
     if dtype is not None and _CAN_READ:
         options['backend'] = 'pread'  # pages of a mapped file would add up
     if _is_zip(path):
-        raise CheckpointError(
-            f'{path} is no safetensors file, but one of torch.save; rename it to .pth'
-        )
+        raise CheckpointError(f'{path} is a file of torch.save; rename it to .pth')
     with safe_open(path, **options) as file:
         tensors = {
             key: cast(key, file.get_tensor(key), dtype)
@@ -230,10 +224,7 @@ def _read_pickle(path: Path, map_location: Location) -> Any:
     if is_zip:
         records = torch._C.PyTorchFileReader(str(path)).get_all_records()
         if 'constants.pkl' in records:  # torch.load would run it as TorchScript
-            raise CheckpointError(
-                f'{path} is a TorchScript program, not a checkpoint; use the weight '
-                'file of the same model'
-            )
+            raise CheckpointError(f'{path} is a TorchScript program, no weight file')
     return torch.load(
         path,
         map_location=map_location,
@@ -255,10 +246,10 @@ def _unwrap(checkpoint: Any, source: str, entries: dict[str, str]) -> Checkpoint
             break
         weights = inner[0]
     if not isinstance(weights, dict) or not _has_tensors(weights):
-        what = f'keys {list(weights)[:8]}' if isinstance(weights, dict) else ''
+        keys = f' keys {list(weights)[:8]}' if isinstance(weights, dict) else ''
         raise CheckpointError(
             f'{source} holds no weights: expected a dict of tensors, bare or under one '
-            f'of {list(_WRAPPERS)}, got a {type(weights).__name__} {what}'.rstrip()
+            f'of {list(_WRAPPERS)}, got a {type(weights).__name__}{keys}'
         )
     result['state_dict'] = weights
     if not isinstance(result.get('meta'), dict):

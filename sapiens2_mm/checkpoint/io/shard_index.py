@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from ..errors import CheckpointError
+from ..errors import CheckpointError, unreadable
 
 INDEX_SUFFIX = '.safetensors.index.json'
 
@@ -17,13 +17,11 @@ def shards_of(path: Path) -> dict[str, str]:
     try:
         index = json.loads(path.read_text(encoding='utf-8'))
     except ValueError as err:
-        raise CheckpointError(
-            f'cannot read {path}: damaged or no checkpoint ({err}); get the file again'
-        ) from err
+        raise unreadable(path, err) from err
     shards = index.get('weight_map') if isinstance(index, dict) else None
     if not isinstance(shards, dict):
         raise CheckpointError(f'{path} has no "weight_map"; it is no safetensors index')
-    for name in shards.values():
-        if not isinstance(name, str) or Path(name).name != name:
-            raise CheckpointError(f'{path} names {name!r}, a file outside its folder')
+    outside = [n for n in shards.values() if type(n) is not str or Path(n).name != n]
+    if outside:
+        raise CheckpointError(f'{path} names {outside[0]!r}, a file outside its folder')
     return shards

@@ -110,8 +110,7 @@ def to_official(
         task = task or task_of(state)
         if task is None:
             raise CheckpointError(
-                f'the keys of {source} do not tell its task; name it, one of '
-                f'{list(TASKS)}'
+                f'the keys of {source} do not tell its task; name it: {list(TASKS)}'
             )
         weights = OfficialWeights(from_transformers(state, task), task)
         start = weights.prefix
@@ -133,10 +132,8 @@ def to_official(
             'pretrain to take its backbone alone'
         )
     if task not in (None, 'pretrain', found):
-        raise CheckpointError(
-            f'{source} holds a {found or "pretrain"} model, not a {task} one; leave '
-            'the task out'
-        )
+        kinds = f'a {found or "pretrain"} model, not a {task} one'
+        raise CheckpointError(f'{source} holds {kinds}; leave the task out')
     if found in (None, 'pretrain'):
         heads, found = {}, 'pretrain'
     start = '' if found == 'pretrain' else 'backbone.'

@@ -9,7 +9,7 @@ from mmengine.optim import OptimWrapper, OptimWrapperDict
 from mmengine.runner import Runner
 from torch import nn
 
-from sapiens2_mm.checkpoint.errors import CheckpointError
+from sapiens2_mm.checkpoint.errors import CheckpointError, holds_weights_only
 from sapiens2_mm.checkpoint.loading import fill_parameters, log_summary
 from sapiens2_mm.checkpoint.matching import match
 from sapiens2_mm.checkpoint.strictness import (
@@ -65,8 +65,8 @@ class LoadCheckpointHook(Hook):
         if any('_flat_param' in name for name, _ in model.named_parameters()):
             return  # sharded weights have other shapes; their strategy checks them
         source = getattr(checkpoint, 'source', 'the checkpoint')
-        if runner._resume:
-            _check_training_state(checkpoint, source)
+        if runner._resume and not _is_training_state(checkpoint):
+            raise holds_weights_only(source)
         found = match(checkpoint['state_dict'], model, source)
         if runner._resume:
             check_resume(found, source)
@@ -102,12 +102,8 @@ def _unwrapped(model: nn.Module) -> nn.Module:
     return model
 
 
-def _check_training_state(checkpoint: dict, source: str) -> None:
-    if 'optimizer' not in checkpoint or 'iter' not in checkpoint['meta']:
-        raise CheckpointError(
-            f'cannot resume from {source}: it holds weights only, no optimizer state; '
-            'start a new run from it by load_from instead'
-        )
+def _is_training_state(checkpoint: dict) -> bool:
+    return 'optimizer' in checkpoint and 'iter' in checkpoint['meta']
 
 
 def _check_parameter_groups(runner: Runner, checkpoint: dict, source: str) -> None:
@@ -117,8 +113,7 @@ def _check_parameter_groups(runner: Runner, checkpoint: dict, source: str) -> No
         raise CheckpointError(
             f'cannot resume from {source}: its optimizer has {len(theirs)} parameter '
             f'groups with {sum(theirs)} parameters, this run {len(ours)} with '
-            f'{sum(ours)}; the optimizer settings have changed. Start a new run from '
-            'its weights by load_from instead'
+            f'{sum(ours)}. Start a new run from its weights by load_from instead'
         )
 
 

@@ -53,8 +53,8 @@ class LayerDecayOptimWrapperConstructor:
         unknown = sorted(set(paramwise) - set(_PARAMWISE_KEYS))
         if unknown:
             raise ValueError(
-                f'LayerDecayOptimWrapperConstructor: paramwise_cfg has unknown keys '
-                f'{unknown}; known are {list(_PARAMWISE_KEYS)}'
+                f'{type(self).__name__}: paramwise_cfg has unknown keys {unknown}; '
+                f'known are {list(_PARAMWISE_KEYS)}'
             )
         self.layer_decay_rate = paramwise.get('layer_decay_rate', 1.0)
         self.no_decay_keys = tuple(paramwise.get('no_decay_keys', ('pos_embed',)))
@@ -104,8 +104,8 @@ class LayerDecayOptimWrapperConstructor:
             group['param_names'].append(name)
         if not groups:
             raise ValueError(
-                'LayerDecayOptimWrapperConstructor: the model has no trainable '
-                'parameter; lower frozen_stages or train a head'
+                f'{type(self).__name__}: the model has no trainable parameter; lower '
+                'frozen_stages or train a head'
             )
         ordered = [groups[key] for key in sorted(groups)]
         MMLogger.get_current_instance().info(
@@ -123,9 +123,8 @@ class LayerDecayOptimWrapperConstructor:
                 found[name] = module
         if self.layer_decay_rate != 1.0 and not found:
             raise ValueError(
-                f'LayerDecayOptimWrapperConstructor: layer_decay_rate is '
-                f'{self.layer_decay_rate}, but no module of {type(model).__name__} has '
-                'get_layer_depth; use a backbone that has it or remove the rate'
+                f'layer_decay_rate is {self.layer_decay_rate}, but no module of '
+                f'{type(model).__name__} has get_layer_depth; use a backbone with it'
             )
         return found
 

@@ -108,7 +108,7 @@ def test_missing_and_empty_sources(tmp_path, files):
 
 def test_torch_file_named_safetensors_says_so(files):
     shutil.copy(files / 'plain.pth', files / 'a.safetensors')
-    with pytest.raises(CheckpointError, match=r'one of torch.save; rename it to \.pth'):
+    with pytest.raises(CheckpointError, match=r'of torch.save; rename it to \.pth'):
         read_checkpoint(files / 'a.safetensors')
 
 
