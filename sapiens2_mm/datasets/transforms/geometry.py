@@ -170,11 +170,11 @@ class SegFlip(RandomTransform):
         results['img'] = np.ascontiguousarray(results['img'][:, ::-1])
         fields = results.get('seg_fields', [])
         if fields:
-            table = self._swap_table(results)
+            lookup = self._swap_lookup(results)
             for key in fields:
-                results[key] = table[results[key][:, ::-1]]
+                results[key] = lookup[results[key][:, ::-1]]
 
-    def _swap_table(self, results: dict[str, Any]) -> np.ndarray:
+    def _swap_lookup(self, results: dict[str, Any]) -> np.ndarray:
         pairs = results.get('flip_pairs')
         if pairs is None:
             raise ValueError(
@@ -183,12 +183,12 @@ class SegFlip(RandomTransform):
                 'side)'
             )
         ignore_index = results.get('ignore_index', 255)
-        table = np.arange(256, dtype=np.uint8)
+        lookup = np.arange(256, dtype=np.uint8)
         for left, right in pairs:
             for source, target in ((left, right), (right, left)):
                 if source != ignore_index:
-                    table[source] = target
-        return table
+                    lookup[source] = target
+        return lookup
 
     def __repr__(self) -> str:
         return f'{type(self).__name__}(prob={self.prob}, flip_pairs={self.flip_pairs})'

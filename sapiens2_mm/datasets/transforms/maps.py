@@ -11,7 +11,7 @@ class MapKind(NamedTuple):
 
     Attributes:
         channels: 1 for (H, W), else the last dimension.
-        linear: resized bilinearly; else by nearest neighbour, as values at a
+        linear: resized bilinearly; else by nearest neighbor, as values at a
             silhouette have no meaning in between.
         vector: holds camera-frame vectors, whose x a flip negates.
     """

@@ -141,8 +141,8 @@ class RandomView:
         values = np.arange(256, dtype=np.float32)
         for step in rng.permutation(4):
             if step == 0:
-                table = values * rng.uniform(1 - self.brightness, 1 + self.brightness)
-                image = cv2.LUT(image, _to_uint8(table))
+                lookup = values * rng.uniform(1 - self.brightness, 1 + self.brightness)
+                image = cv2.LUT(image, _to_uint8(lookup))
             elif step == 1:
                 factor = rng.uniform(1 - self.contrast, 1 + self.contrast)
                 mean = cv2.cvtColor(image, cv2.COLOR_BGR2GRAY).mean()

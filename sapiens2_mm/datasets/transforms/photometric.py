@@ -88,10 +88,10 @@ def _distort(image: np.ndarray, change: _Change) -> np.ndarray:
 
 
 def _linear(values: np.ndarray, factor: float, offset: float) -> np.ndarray:
-    """``factor * values + offset``, rounded and clipped, by a table of 256 entries."""
-    table = np.arange(256) * factor + offset
+    """``factor * values + offset``, rounded and clipped, by a lookup of 256 entries."""
+    lookup = np.arange(256) * factor + offset
     return cv2.LUT(
-        np.ascontiguousarray(values), table.round().clip(0, 255).astype(np.uint8)
+        np.ascontiguousarray(values), lookup.round().clip(0, 255).astype(np.uint8)
     )
 
 

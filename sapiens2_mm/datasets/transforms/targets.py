@@ -31,7 +31,7 @@ class PointmapTarget(BaseTransform):
 
     Goes after the geometric transforms.
 
-    Required keys: ``gt_depth`` (metres), ``map_intrinsics``, ``intrinsics``.
+    Required keys: ``gt_depth`` (meters), ``map_intrinsics``, ``intrinsics``.
     Set keys: ``gt_pointmap`` (H, W, 3) in meters, by the camera of the maps;
     ``gt_scale`` (1,): canonical focal length / fx of the network input.
 

@@ -15,14 +15,7 @@ from sapiens2_mm.datasets import (
     DenseRandomScale,
     DenseResize,
     Letterbox,
-    PackDenseInputs,
     PointmapTarget,
-)
-from sapiens2_mm.datasets.transforms.maps import (
-    flipped_camera,
-    resize_nearest,
-    scaled_camera,
-    shifted_camera,
 )
 from sapiens2_mm.datasets.transforms.targets import unproject
 
@@ -140,7 +133,7 @@ def test_carried_points_reproject_onto_their_pixels(seed):
 
 
 def cross_products(points, mask):
-    """Normals from the differences to the right and lower neighbour, not normalised."""
+    """Normals from the differences to the right and lower neighbor, not normalized."""
     right = points[:-1, 1:] - points[:-1, :-1]
     down = points[1:, :-1] - points[:-1, :-1]
     inner = mask[:-1, :-1] & mask[:-1, 1:] & mask[1:, :-1]
@@ -176,26 +169,6 @@ def test_doubling_the_focal_length_halves_the_scale(factor):
 
 
 # ------------------------------------------------------------------- single functions
-
-
-def test_resize_nearest_takes_the_pixel_under_the_center():
-    values = np.arange(6).reshape(1, 6)
-    assert resize_nearest(values, (1, 3)).tolist() == [[1, 3, 5]]
-    assert resize_nearest(values, (1, 2)).tolist() == [[1, 4]]
-    assert (
-        resize_nearest(values, (2, 12))[0].tolist() == np.repeat(range(6), 2).tolist()
-    )
-    assert (resize_nearest(values, (1, 6)) == values).all()
-
-
-def test_camera_functions():
-    camera = np.array([[100.0, 0, 9.5], [0, 110.0, 19.5], [0, 0, 1]])
-    # the center of a 20 x 40 image stays its center
-    scaled = scaled_camera(camera, 2, 0.5)
-    assert scaled.tolist() == [[200, 0, 19.5], [0, 55, 9.5], [0, 0, 1]]
-    assert shifted_camera(camera, 2, -3)[:2, 2].tolist() == [7.5, 22.5]
-    assert flipped_camera(camera, 30)[0, 2] == 30 - 1 - 9.5
-    assert camera[0, 2] == 9.5
 
 
 def test_flip_mirrors_every_map_once():
@@ -286,15 +259,3 @@ def test_dense_resize_stretches():
     before = scene()
     kept = DenseResize((48, 72), with_maps=False)(scene())
     assert (kept['gt_depth'] == before['gt_depth']).all()
-
-
-def test_pack():
-    packed = PackDenseInputs()(PointmapTarget()(scene()))
-    sample = packed['data_samples']
-    assert packed['inputs'].shape == (3, 96, 72)
-    assert sample.gt_normal.shape == (3, 96, 72) and sample.gt_depth.shape[0] == 1
-    assert sample.gt_mask.dtype.is_floating_point is False
-    floats = [v for v in sample.values() if v.dtype.is_floating_point]
-    assert floats and all(str(v.dtype) == 'torch.float32' for v in floats)
-    assert sample.intrinsics.shape == sample.ori_intrinsics.shape == (3, 3)
-    assert sample.ori_shape == (96, 72)
