@@ -9,6 +9,7 @@ from PIL import Image
 
 pytest.importorskip('mmseg')
 
+from broken_images import stops_with_finite_weights
 from mmengine.config import Config
 from mmengine.registry import init_default_scope
 
@@ -63,6 +64,14 @@ def run(cfg, mode='train'):
     cfg.experiment_name += f'_{np.random.default_rng().integers(10**9)}'
     runner = launch.build_runner(cfg)
     return runner, getattr(runner, mode)()
+
+
+def test_a_loss_that_is_not_finite_stops_the_run(tiny):
+    """Also of a config that does not inherit the hook."""
+    tiny.train_cfg.update(max_iters=9, val_interval=99)
+    tiny.default_hooks.checkpoint.interval = 1
+    del tiny.default_hooks['finite_loss']
+    stops_with_finite_weights(launch.build_runner(tiny), 'loss_dice', r'\d\.jpg')
 
 
 @pytest.mark.parametrize('amp', [False, True])

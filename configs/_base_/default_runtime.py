@@ -4,6 +4,7 @@ default_hooks = dict(
     logger=dict(type='LoggerHook', interval=50, log_metric_by_epoch=False),
     param_scheduler=dict(type='ParamSchedulerHook'),
     load=dict(type='sapiens2_mm.LoadCheckpointHook'),
+    finite_loss=dict(type='sapiens2_mm.NonFiniteLossHook', patience=3),
     random_state=dict(type='sapiens2_mm.RandomStateHook'),
     checkpoint=dict(
         type='sapiens2_mm.AtomicCheckpointHook',

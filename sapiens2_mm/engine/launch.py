@@ -46,8 +46,8 @@ def load_config(
 def build_runner(cfg: Config) -> Runner:
     """The runner of a config, of mmengine's or of a registered ``runner_type``.
 
-    A config that does not inherit our runtime gets the hook that loads checkpoints
-    strictly all the same.
+    A config that does not inherit our runtime gets the hooks that load checkpoints
+    strictly and stop at losses that are not finite all the same.
 
     The processes of launcher ``'pytorch'`` work without a GPU too, and talk by gloo.
 
@@ -56,8 +56,11 @@ def build_runner(cfg: Config) -> Runner:
     """
     check_keypoint_config(cfg)
     hooks = cfg.get('default_hooks') or {}
-    strict_loading = dict(type='sapiens2_mm.LoadCheckpointHook')
-    cfg.default_hooks = {'load': strict_loading, **hooks}
+    own = dict(
+        load=dict(type='sapiens2_mm.LoadCheckpointHook'),
+        finite_loss=dict(type='sapiens2_mm.NonFiniteLossHook'),
+    )
+    cfg.default_hooks = {**own, **hooks}
     _name_file_of_backbone(cfg)
     if cfg.get('launcher') == 'pytorch' and not torch.cuda.is_available():
         _distribute_on_cpu(cfg)

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from broken_images import stops_with_finite_weights
 from mmengine.config import Config
 from mmengine.runner import Runner
 from PIL import Image
@@ -64,6 +65,23 @@ def test_train_test_and_draw(task, amp, make_config, tmp_path):
     assert {p.stem for p in pictures} == {'000004', '000005'}  # those of val.json
     width, height = Image.open(pictures[0]).size
     assert height == 384 and width >= 3 * 288  # image, annotation, prediction
+
+
+LOSSES = {
+    'normal': 'loss_cosine',
+    'pointmap': 'loss_shift_invariant',
+    'albedo': 'loss_l1',
+    'matting': 'loss_l1_pha',
+    'depth': 'loss_silog',
+}
+
+
+@pytest.mark.parametrize('task', TASKS)
+def test_a_loss_that_is_not_finite_stops_the_run(task, make_config):
+    cfg = make_config(task, 'broken')
+    cfg.train_cfg.update(max_iters=9, val_interval=99)
+    cfg.default_hooks.checkpoint.interval = 1
+    stops_with_finite_weights(Runner.from_cfg(cfg), LOSSES[task], r'00000\d')
 
 
 @pytest.mark.slow

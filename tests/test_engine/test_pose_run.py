@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from broken_images import stops_with_finite_weights
 from mmengine.logging import MMLogger
 from mmengine.runner import Runner
 
@@ -31,6 +32,13 @@ def test_amp_and_resume(pose_config):
     assert runner.message_hub.get_scalar('train/loss_kpt').current() > 0
     assert all(p.dtype == torch.float32 for p in runner.model.parameters())
     assert 0 <= runner.message_hub.get_scalar('val/coco/AP').current() <= 1
+
+
+def test_a_loss_that_is_not_finite_stops_the_run(pose_config):
+    pose_config.train_cfg.update(max_iters=9, val_interval=99)
+    pose_config.default_hooks.checkpoint.interval = 1
+    runner = Runner.from_cfg(pose_config)
+    stops_with_finite_weights(runner, 'loss_kpt', r'\d\.png')
 
 
 def test_validation_alone_saves_no_best_checkpoint(pose_config):

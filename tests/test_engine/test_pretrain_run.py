@@ -15,6 +15,8 @@ from safetensors.torch import load_file, save_file
 
 pytest.importorskip('mmpretrain')
 
+from broken_images import stops_with_finite_weights, weights_of
+
 from sapiens2_mm.registry import MODELS
 
 ARCH = dict(embed_dims=32, num_layers=2, num_heads=2, feedforward_channels=64)
@@ -57,6 +59,19 @@ def make_config(repo_dir: Path, data_dir: Path, tmp_path: Path):
         return cfg
 
     return make
+
+
+def test_a_loss_that_is_not_finite_stops_the_run(make_config):
+    """Teacher and center stay finite; the center does not move without logits."""
+    cfg = make_config('broken', 9)
+    cfg.default_hooks.checkpoint.update(interval=1, save_last=False)
+    runner = Runner.from_cfg(cfg)
+    stops_with_finite_weights(runner, 'loss_mae is nan, loss_contrast', r'00000\d')
+    centers = [
+        weights_of(Path(cfg.work_dir) / f'iter_{number}.pth')['centering.center']
+        for number in (2, 3, 4)
+    ]
+    assert centers[0].equal(centers[2]) and (centers[0] != 0).any()
 
 
 def train(cfg: Config) -> Runner:

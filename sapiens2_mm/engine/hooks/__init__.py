@@ -5,6 +5,7 @@ from .class_check_hook import ClassCheckHook
 from .export_backbone_hook import ExportBackboneHook
 from .keypoint_check_hook import KeypointCheckHook
 from .load_checkpoint_hook import LoadCheckpointHook
+from .non_finite_loss_hook import NonFiniteLossHook
 from .pretrain_data_hook import PretrainDataHook
 from .random_state_hook import RandomStateHook
 from .reconstruction_hook import ReconstructionHook
@@ -17,6 +18,7 @@ __all__ = [
     'ExportBackboneHook',
     'KeypointCheckHook',
     'LoadCheckpointHook',
+    'NonFiniteLossHook',
     'PretrainDataHook',
     'RandomStateHook',
     'ReconstructionHook',

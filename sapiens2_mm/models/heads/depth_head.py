@@ -30,4 +30,4 @@ class DepthHead(DenseHead):
 
     def loss_mask(self, target: Tensor, mask: Tensor) -> Tensor:
         """The nearest pixel, whose target is 0, has no logarithm and is left out."""
-        return mask & (target > 1e-6)
+        return mask & ~(target <= 1e-6)  # a target that is not finite must show

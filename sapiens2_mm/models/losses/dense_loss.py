@@ -9,9 +9,9 @@ def masked_target(target: Tensor, mask: Tensor) -> Tensor:
     return torch.where(mask, target, torch.zeros_like(target))
 
 
-def finite_target(target: Tensor) -> Tensor:
-    """``target`` with zeros for values that are not finite."""
-    return torch.nan_to_num(target, nan=0.0, posinf=0.0, neginf=0.0)
+def finite_target(target: Tensor, mask: Tensor) -> Tensor:
+    """``target`` with zeros for values outside ``mask`` that are not finite."""
+    return torch.where(mask | target.isfinite(), target, torch.zeros_like(target))
 
 
 def mean_over_pixels(values: Tensor, mask: Tensor) -> Tensor:
@@ -39,7 +39,7 @@ class DenseLoss(nn.Module):
 
     A subclass defines ``compute`` with the arguments of ``forward``. Floating-point
     tensors arrive there as float32 and autocast is off. A result that is not finite
-    counts as 0.
+    stays so, for ``NonFiniteLossHook`` to see.
 
     Args:
         loss_weight: factor of the loss.
@@ -78,7 +78,7 @@ class DenseLoss(nn.Module):
         with torch.autocast(args[0].device.type, enabled=False):
             args = [x.float() if x.is_floating_point() else x for x in args]
             loss = self.compute(*args) * self.loss_weight
-            loss = torch.nan_to_num(loss, nan=0.0, posinf=0.0, neginf=0.0)
-            if self.max_value is not None:
-                loss = loss.clamp(max=self.max_value)
+            if self.max_value is not None:  # an infinite loss is no large one
+                bounded = loss.clamp(max=self.max_value)
+                loss = torch.where(loss.isfinite(), bounded, loss)
         return loss

@@ -139,7 +139,7 @@ def multiscale_l1(
     Returns:
         Scalar; 0 if no pixel is valid.
     """
-    error = pred - finite_target(target)
+    error = pred - finite_target(target, mask)
     if within_mask:
         error = torch.where(mask, error, torch.zeros_like(error))
     error = F.interpolate(error, scale_factor=scale_factor, mode='bilinear')

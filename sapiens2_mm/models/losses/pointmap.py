@@ -98,8 +98,9 @@ class PointmapNormalLoss(DenseLoss):
     ) -> Tensor:
         """Arguments as ``PointmapHead`` hands them to ``loss_geometry``."""
         scale = scale[:, :, None, None]
-        target_normal = pointmap_normals(finite_target(target) / scale)
-        valid = mask & (target_normal.norm(dim=1, keepdim=True) > 1e-6)
+        target_normal = pointmap_normals(finite_target(target, mask) / scale)
+        # not "> 1e-6": a target that is not finite must show
+        valid = mask & ~(target_normal.norm(dim=1, keepdim=True) <= 1e-6)
         if self.neighbors_in_mask:
             padded = F.pad(mask.float(), (0, 1, 0, 1), mode='reflect') > 0
             valid = valid & padded[..., :-1, 1:] & padded[..., 1:, :-1]

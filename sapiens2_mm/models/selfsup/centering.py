@@ -76,7 +76,9 @@ class EMACentering(Centering):
     def update(self) -> None:
         pending = self.all_reduce(self.pending, 'sum')
         mean = pending[:-1] / pending[-1]
-        self.center.mul_(self.momentum).add_(mean, alpha=1 - self.momentum)
+        moved = (self.center * self.momentum).add_(mean, alpha=1 - self.momentum)
+        # nothing is pending after an iteration that NonFiniteLossHook skipped
+        self.center.copy_(torch.where(pending[-1] > 0, moved, self.center))
         self.pending.zero_()
 
 

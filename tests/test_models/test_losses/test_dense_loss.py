@@ -191,11 +191,25 @@ def test_weight_and_bound():
     assert bounded == 4 and (pred.grad == 0).all()
 
 
-def test_a_result_that_is_not_finite_counts_as_zero():
+@pytest.mark.parametrize('loss', MASKED + GEOMETRY + MIXING, ids=loss_id)
+@pytest.mark.parametrize('where', ['prediction', 'target'])
+def test_what_is_not_finite_is_never_hidden(loss, where):
+    """One NaN at a pixel that counts makes the loss NaN, bounded or not."""
+    if where == 'target' and isinstance(loss, IntrinsicsLoss):
+        return  # it does not look at the target
     pred, target, mask = some_maps()
-    broken = torch.full_like(pred, float('nan')).requires_grad_()
-    assert MaskedL1Loss()(broken, target, mask) == 0
-    assert MaskedL1Loss()(torch.full_like(pred, float('inf')), target, mask) == 0
+    mask = torch.ones_like(mask)
+    broken = pred.detach().clone() if where == 'prediction' else target
+    broken[0, 0, 5, 5] = float('nan')
+    pred = broken if where == 'prediction' else pred
+    assert loss(*arguments(loss, pred, target, mask)).isnan()
+
+
+@pytest.mark.parametrize('value', [float('nan'), float('inf')])
+def test_the_bound_keeps_what_is_not_finite(value):
+    pred, target, mask = some_maps()
+    loss = MaskedL1Loss(max_value=4.0)(torch.full_like(pred, value), target, mask)
+    assert not loss.isfinite()
 
 
 def test_l2_is_the_squared_distance():
