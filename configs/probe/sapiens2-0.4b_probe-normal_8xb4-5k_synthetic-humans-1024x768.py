@@ -10,10 +10,10 @@ model = dict(
     backbone=dict(frozen_stages=24, with_cp=False),
     neck=dict(type='sapiens2_mm.ProbeNeck', in_channels=1024),
     decode_head=dict(
-        _delete_=True,
-        type='sapiens2_mm.ProbeNormalHead',
         in_channels=256,
-        loss_decode=_base_.model.decode_head.loss_decode,
+        upsample_channels=(),
+        conv_out_channels=(),
+        conv_kernel_sizes=(),
     ),
 )
 train_pipeline = [

@@ -10,13 +10,10 @@ model = dict(
     backbone=dict(frozen_stages=24, with_cp=False),
     neck=dict(type='sapiens2_mm.ProbeNeck', in_channels=1024),
     decode_head=dict(
-        _delete_=True,
-        type='sapiens2_mm.ProbePointmapHead',
         in_channels=256,
-        loss_decode=_base_.model.decode_head.loss_decode,
-        loss_depth=_base_.model.decode_head.loss_depth,
-        loss_geometry=_base_.model.decode_head.loss_geometry,
-        loss_scale=_base_.model.decode_head.loss_scale,
+        upsample_channels=(),
+        conv_out_channels=(),
+        conv_kernel_sizes=(),
     ),
 )
 train_pipeline = [

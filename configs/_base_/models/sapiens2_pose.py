@@ -38,5 +38,5 @@ visualizer = dict(
     vis_backends=[dict(type='LocalVisBackend')],
     name='visualizer',
 )
-# Compares keypoint table, sigmas and head before the first iteration.
+# Compares metainfo, sigmas and head before the first iteration.
 custom_hooks = [dict(type='sapiens2_mm.KeypointCheckHook')]
