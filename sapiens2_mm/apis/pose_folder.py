@@ -10,7 +10,7 @@ from mmpose.structures import merge_data_samples
 from torch import nn
 
 from sapiens2_mm.datasets.io.image import read_image
-from sapiens2_mm.datasets.io.json_file import check_entry, check_id, load_json
+from sapiens2_mm.datasets.io.json_file import Id, check_record, check_records, load_json
 from sapiens2_mm.registry import VISUALIZERS
 
 from .pictures import process_pictures
@@ -88,22 +88,14 @@ def keypoints_to_folder(
 def _read_boxes(path: str | Path) -> dict[str, list[list[float]]]:
     """File name -> boxes (xywh) of a COCO-style JSON."""
     data = load_json(str(path))
-    if not isinstance(data, dict) or not {'images', 'annotations'} <= set(data):
-        raise ValueError(
-            f'{path} holds no boxes in the form of COCO: expected a dict with images '
-            'and annotations'
-        )
-    names = {}
-    for number, image in enumerate(data['images']):
-        where = f'{path}: image number {number}'
-        check_entry(image, ('id', 'file_name'), where)
-        check_id(image['id'], where)
-        names[image['id']] = Path(image['file_name']).name
+    check_record(data, dict(images=list, annotations=list), str(path))
+    images, annotations = data['images'], data['annotations']
+    check_records(images, dict(id=Id, file_name=str), f'{path}: image')
+    check_records(annotations, dict(image_id=Id, bbox=list), f'{path}: annotation')
+    names = {image['id']: Path(image['file_name']).name for image in images}
     boxes: dict[str, list[list[float]]] = {name: [] for name in names.values()}
-    for number, annotation in enumerate(data['annotations']):
-        where = f'{path}: annotation number {number}'
-        check_entry(annotation, ('image_id', 'bbox'), where)
-        check_id(annotation['image_id'], where)
+    for number, annotation in enumerate(annotations):
+        where = f'{path}: annotation {number}'
         if annotation['image_id'] not in names:
             raise ValueError(
                 f'{where}: image_id {annotation["image_id"]!r} is not an image of the '

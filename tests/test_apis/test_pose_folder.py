@@ -77,18 +77,26 @@ def test_whole_picture_without_boxes(model, pictures, tmp_path):
 def test_file_that_holds_no_boxes(model, pictures, tmp_path):
     path = tmp_path / 'other.json'
     path.write_text('[]')
-    with pytest.raises(ValueError, match='holds no boxes in the form of COCO'):
+    with pytest.raises(ValueError, match=r'expected an object, got \[\]'):
         keypoints_to_folder(model, pictures, tmp_path, path)
 
 
 @pytest.mark.parametrize(
     'images, annotations, message',
     [
-        ([1], [], 'image number 0: expected an object'),
-        ([dict(id=1)], [], r"image number 0: \['file_name'\] missing"),
-        ([], [dict(bbox=[0, 0, 9, 9])], r"annotation number 0: \['image_id'\] missing"),
+        ([1], [], 'image 0: expected an object'),
+        ([dict(id=1)], [], 'image 0: file_name must be a string, got nothing'),
+        (
+            [],
+            [dict(bbox=[0, 0, 9, 9])],
+            'annotation 0: image_id must be a number or a string',
+        ),
         ([], [dict(image_id=7, bbox=[0, 0, 9, 9])], 'image_id 7 is not an image'),
-        ([], [dict(image_id=[7], bbox=[])], 'an id must be a number or a text'),
+        (
+            [],
+            [dict(image_id=[7], bbox=[])],
+            'image_id must be a number or a string, got [[]7',
+        ),
     ],
 )
 def test_faulty_boxes_name_the_entry(

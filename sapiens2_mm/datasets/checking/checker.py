@@ -148,7 +148,7 @@ def check_dataset(
     Args:
         dataset: any mmengine dataset; its pipeline is not used.
         workers: processes; 0 reads in this one.
-        palette: RGB colours, if masks are colour files.
+        palette: RGB colors, if masks are color files.
         progress: draw a progress bar on the error stream.
 
     Raises:

@@ -13,7 +13,7 @@ import numpy as np
 from ..io.array_file import read_array
 from ..io.image import read_image
 from ..io.label_image import read_label_image
-from ..seg.label_map import UNKNOWN, label_table
+from ..seg.label_map import UNKNOWN, label_lookup
 
 UNREADABLE = 'unreadable file'
 SIZE = 'size mismatch'
@@ -49,7 +49,7 @@ def inspect_sample(sample: dict[str, Any], context: dict[str, Any]) -> Inspectio
 
     Args:
         sample: as ``get_data_info`` of a dataset gives it.
-        context: settings that checks need: ``palette`` of colour masks.
+        context: settings that checks need: ``palette`` of color masks.
     """
     findings: list[Finding] = []
     counts: dict[str, np.ndarray] = {}
@@ -77,10 +77,10 @@ def _check_mask(sample: dict, size: Size, context: dict) -> Inspection:
     except (OSError, ValueError) as err:
         return Inspection([Finding(UNREADABLE, path, str(err))], {})
     findings = _compare_sizes(sample, path, values.shape, size)
-    table = label_table(
+    lookup = label_lookup(
         num_classes, sample['label_map'], sample['reduce_zero_label'], ignore_index
     )
-    labels = table[values]
+    labels = lookup[values]
     unknown = labels == UNKNOWN
     if unknown.any():
         found, pixels = np.unique(values[unknown], return_counts=True)

@@ -1,14 +1,15 @@
 """Images and their dense annotations in folders side by side."""
 
+import os.path as osp
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from mmengine.dataset import BaseDataset
 
 from sapiens2_mm.registry import DATASETS
 
-IMAGE_SUFFIXES = ('.png', '.jpg', '.jpeg', '.bmp', '.tif', '.tiff', '.webp')
+from ..io.folder import IMAGE_SUFFIXES, check_complete, check_folders, files_by_name
+
 MAP_SUFFIXES = ('.npy', '.npz', '.png')
 
 
@@ -32,7 +33,7 @@ class DenseFolderDataset(BaseDataset):
         with_mask: samples must have a mask; else all pixels are valid.
         with_parts: samples must have a map of body parts, for the ``excluded_parts``
             of ``LoadDenseAnnotations``.
-        depth_scale: metres of one step, for depth in integer PNG files.
+        depth_scale: meters of one step, for depth in integer PNG files.
         data_prefix: renames folders, e.g. ``dict(normal='normals')``.
         kwargs: see mmengine's ``BaseDataset``.
 
@@ -66,12 +67,7 @@ class DenseFolderDataset(BaseDataset):
         **kwargs,
     ) -> None:
         data_prefix = data_prefix or {}
-        unknown = set(data_prefix) - set(self.FOLDERS)
-        if unknown:
-            raise ValueError(
-                f'{type(self).__name__}: data_prefix has unknown folders '
-                f'{sorted(unknown)}; use {sorted(self.FOLDERS)}'
-            )
+        check_folders(data_prefix, self.FOLDERS, type(self).__name__)
         self.fields = tuple(fields)
         self.with_camera = with_camera
         self.with_mask = with_mask
@@ -82,68 +78,27 @@ class DenseFolderDataset(BaseDataset):
         )
 
     def load_data_list(self) -> list[dict[str, Any]]:
-        images = _files_by_name(Path(self.data_prefix['img']), IMAGE_SUFFIXES)
-        if not images:
-            raise FileNotFoundError(
-                f'{type(self).__name__}: no image in {self.data_prefix["img"]}; '
-                f'expected files ending in {IMAGE_SUFFIXES}'
-            )
+        images = files_by_name(self.data_prefix['img'])
         wanted = dict.fromkeys(self.fields, MAP_SUFFIXES)
         if self.with_mask:
             wanted['mask'] = (*IMAGE_SUFFIXES, '.npy', '.npz')
         if self.with_parts:
-            wanted['parts'] = MAP_SUFFIXES
+            wanted['parts'] = [f'_seg{suffix}' for suffix in MAP_SUFFIXES]
         if self.with_camera:
             wanted['intrinsics'] = ('.txt',)
-            if Path(self.data_prefix['extrinsics']).is_dir():
+            if osp.isdir(self.data_prefix['extrinsics']):
                 wanted['extrinsics'] = ('.txt',)
         files = {
-            name: _files_by_name(
-                Path(self.data_prefix[name]),
-                suffixes,
-                ending='_seg' if name == 'parts' else '',
-            )
+            name: files_by_name(self.data_prefix[name], suffixes)
             for name, suffixes in wanted.items()
         }
         for name, found in files.items():
-            missing = sorted(images.keys() - found.keys())
-            if missing:
-                raise FileNotFoundError(
-                    f'{type(self).__name__}: {len(missing)} of {len(images)} images '
-                    f'have no {name} file in {self.data_prefix[name]}, first '
-                    f'{missing[:3]}; expected the same name with one of '
-                    f'{wanted[name]}'
-                )
+            check_complete(images, found, name, self.data_prefix[name])
         data_list = []
         for name, img_path in sorted(images.items()):
-            info = {f'{key}_path': str(found[name]) for key, found in files.items()}
-            info['img_path'] = str(img_path)
+            info = {f'{key}_path': found[name] for key, found in files.items()}
+            info['img_path'] = img_path
             if self.depth_scale is not None:
                 info['depth_scale'] = self.depth_scale
             data_list.append(info)
         return data_list
-
-
-def _files_by_name(
-    folder: Path, suffixes: Sequence[str], ending: str = ''
-) -> dict[str, Path]:
-    """Files of the kinds asked for: path below ``folder`` without suffix -> path.
-
-    An ``ending`` of the name does not count.
-    """
-    if not folder.is_dir():
-        raise FileNotFoundError(
-            f'DenseFolderDataset: no folder {folder}; check data_root and data_prefix'
-        )
-    files: dict[str, Path] = {}
-    for path in sorted(folder.rglob('*')):
-        if path.suffix.lower() not in suffixes:
-            continue
-        name = str(path.relative_to(folder).with_suffix('')).removesuffix(ending)
-        if name in files:
-            raise ValueError(
-                f'DenseFolderDataset: {files[name]} and {path} have the same name; '
-                'keep one of them in this folder'
-            )
-        files[name] = path
-    return files

@@ -7,15 +7,15 @@ from mmengine.dataset import BaseDataset
 
 from sapiens2_mm.registry import DATASETS
 
-from ..io.json_file import load_json
+from ..io.json_file import check_records, load_json
 
 
 @DATASETS.register_module()
 class MattingListDataset(BaseDataset):
     """Reads ``[{"image": PATH, "mask": PATH}, ...]``, or a text file of RGBA pictures.
 
-    The mask is an alpha matte or an RGBA picture with straight colours. In a text file
-    each line is one RGBA picture; its own colours are the image, so use
+    The mask is an alpha matte or an RGBA picture with straight colors. In a text file
+    each line is one RGBA picture; its own colors are the image, so use
     ``RandomMatteBackground``. Paths are relative to ``data_root``, if given.
 
     Args:
@@ -37,18 +37,12 @@ class MattingListDataset(BaseDataset):
             entries = [{'image': line, 'mask': line} for line in lines]
         else:
             entries = load_json(self.ann_file)
-        if not isinstance(entries, list) or not entries:
-            raise ValueError(
-                f'MattingListDataset: {path} must hold a list with at least one entry'
-            )
+        check_records(entries, dict(image=str, mask=str), f'{path}: entry')
+        if not entries:
+            raise ValueError(f'{path} lists no image')
         root = Path(self.data_root or '')
         data_list = []
-        for index, entry in enumerate(entries):
-            if not isinstance(entry, dict) or not {'image', 'mask'} <= entry.keys():
-                raise ValueError(
-                    f'MattingListDataset: entry {index} of {path} must be a dict with '
-                    f'"image" and "mask", got {entry}'
-                )
+        for entry in entries:
             data_list.append(
                 dict(
                     img_path=str(root / entry['image']),

@@ -7,9 +7,9 @@ from mmengine.dataset import BaseDataset
 
 from sapiens2_mm.registry import DATASETS
 
-from ..io.json_file import check_entry, load_json
+from ..io.json_file import check_record, check_records, load_json
 
-DEPTH_STEP = 2e-4  # metres of one step of the depth files
+DEPTH_STEP = 2e-4  # meters of one step of the depth files
 
 
 @DATASETS.register_module()
@@ -37,16 +37,14 @@ class SyntheticHumansDenseDataset(BaseDataset):
     def load_data_list(self) -> list[dict[str, Any]]:
         root = Path(self.data_root)
         content = load_json(self.ann_file)
-        check_entry(content, ['images'], self.ann_file)
-        if not content['images']:
-            raise ValueError(
-                f'SyntheticHumansDenseDataset: {self.ann_file} lists no image'
-            )
+        check_record(content, dict(images=list), self.ann_file)
+        images = content['images']
+        fields = dict(file_name=str, camera=dict)
+        check_records(images, fields, f'{self.ann_file}: image')
+        if not images:
+            raise ValueError(f'{self.ann_file} lists no image')
         data_list = []
-        for image in content['images']:
-            check_entry(
-                image, ['file_name', 'camera'], f'{self.ann_file}, list of images'
-            )
+        for image in images:
             name = Path(image['file_name']).stem
             camera = image['camera']
             data_list.append(

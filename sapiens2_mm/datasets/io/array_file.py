@@ -9,7 +9,7 @@ import numpy as np
 
 
 def read_array(path: str, name: str) -> np.ndarray:
-    """Array of a ``.npy``, ``.npz`` or image file; colours in RGB order.
+    """Array of a ``.npy``, ``.npz`` or image file; colors in RGB order.
 
     Args:
         path: the file.

@@ -19,7 +19,7 @@ _UINT16_MODES = {'I;16', 'I;16L', 'I;16B', 'I;16N', 'I'}
 def read_image(path: str | Path, backend_args: dict | None = None) -> np.ndarray:
     """Read an image file.
 
-    Grey, palette, CMYK and 16-bit pictures become 8-bit BGR; an alpha channel is
+    Gray, palette, CMYK and 16-bit pictures become 8-bit BGR; an alpha channel is
     dropped, not blended; 16-bit values are divided by 257; the orientation in the
     file's EXIF data is applied.
 
@@ -45,27 +45,34 @@ def decode_image(data: bytes, path: str) -> np.ndarray:
         ValueError: if it is no image, is cut off, or has an unsupported mode; names
             the file and the mode.
     """
+    image = open_image(data, path)
+    if image.mode not in _RGB_MODES | _UINT16_MODES:
+        raise ValueError(
+            f'cannot read image {path}: mode {image.mode} is not supported; convert it '
+            'to RGB'
+        )
+    image = ImageOps.exif_transpose(image)
+    if image.mode in _UINT16_MODES:
+        return to_bgr_uint8(np.asarray(image).astype(np.uint16), path)
+    return np.ascontiguousarray(np.asarray(image.convert('RGB'))[..., ::-1])
+
+
+def open_image(data: bytes, path: str) -> Image.Image:
+    """Decode the content of a file, in the mode it has.
+
+    Raises:
+        ValueError: if it is no image, is cut off, or has values beyond 16 bits; names
+            the file.
+    """
     try:
         image = Image.open(io.BytesIO(data))
         image.load()
     except _READ_ERRORS as err:
         raise ValueError(f'cannot read image {path}: {err}') from err
-    mode = image.mode
-    if mode in _UINT16_MODES:
-        grey = np.asarray(ImageOps.exif_transpose(image))
-        if grey.min() < 0 or grey.max() > 65535:
-            raise ValueError(
-                f'cannot read image {path}: mode {mode} with values beyond 16 bits; '
-                'convert it to 8 bits'
-            )
-        return to_bgr_uint8(grey.astype(np.uint16), path)
-    if mode not in _RGB_MODES:
-        raise ValueError(
-            f'cannot read image {path}: mode {mode} is not supported, expected one of '
-            f'{sorted(_RGB_MODES | _UINT16_MODES)}; convert it to RGB'
-        )
-    rgb = np.asarray(ImageOps.exif_transpose(image).convert('RGB'))
-    return np.ascontiguousarray(rgb[..., ::-1])
+    low, high = image.getextrema() if image.mode == 'I' else (0, 0)
+    if low < 0 or high > 65535:
+        raise ValueError(f'cannot read image {path}: it has values beyond 16 bits')
+    return image
 
 
 def to_bgr_uint8(image: np.ndarray, name: str = 'the array') -> np.ndarray:
@@ -86,16 +93,12 @@ def to_bgr_uint8(image: np.ndarray, name: str = 'the array') -> np.ndarray:
     channels = shape[2] if image.ndim == 3 else 1
     if image.ndim not in (2, 3) or channels not in (1, 3, 4) or 0 in shape:
         raise ValueError(
-            f'{name}: expected an image of shape (H, W), (H, W, 1), (H, W, 3) or '
-            f'(H, W, 4), got {shape}'
+            f'{name}: expected shape (H, W) or (H, W, 1, 3 or 4), got {shape}'
         )
     if image.dtype == np.uint16:
         image = np.rint(image / 257).astype(np.uint8)
     if image.dtype != np.uint8:
-        raise ValueError(
-            f'{name}: expected an image of type uint8 or uint16, got {image.dtype}; '
-            'scale it to 0..255 and convert it'
-        )
+        raise ValueError(f'{name}: expected uint8 or uint16, got {image.dtype}')
     image = image.reshape(*shape[:2], channels)
     if channels == 1:
         image = image.repeat(3, axis=2)

@@ -1,9 +1,20 @@
-"""JSON files, with the path in every error."""
+"""JSON files and their records, with the path in every error."""
 
-from collections.abc import Collection
+from collections.abc import Mapping
+from types import UnionType
 from typing import Any
 
 from mmengine.fileio import load
+
+Id = int | float | str
+Number = int | float
+_NAMES = {
+    Id: 'a number or a string',
+    Number: 'a number',
+    str: 'a string',
+    list: 'a list',
+    dict: 'an object',
+}
 
 
 def load_json(path: str, backend_args: dict | None = None) -> Any:
@@ -19,22 +30,38 @@ def load_json(path: str, backend_args: dict | None = None) -> Any:
     """
     try:
         return load(path, file_format='json', backend_args=backend_args)
+    except FileNotFoundError as err:
+        raise FileNotFoundError(f'{path!r} does not exist; check data_root') from err
     except ValueError as err:  # of JSON or of its encoding
         raise ValueError(f'{path} is not a readable JSON file: {err}') from err
 
 
-def check_entry(entry: Any, keys: Collection[str], where: str) -> None:
-    """Raise a ``ValueError`` unless ``entry`` is an object with all of ``keys``."""
-    if not isinstance(entry, dict):
-        raise ValueError(f'{where}: expected an object, got {entry!r:.80}')
-    missing = sorted(set(keys) - set(entry))
-    if missing:
-        raise ValueError(f'{where}: {missing} missing')
+def check_records(
+    records: Any, fields: Mapping[str, type | UnionType], where: str
+) -> None:
+    """Check the objects of a file.
+
+    Args:
+        records: what should be a list of objects.
+        fields: the fields that each object needs, and their types.
+        where: begins the error, such as ``'train.json: image'``.
+
+    Raises:
+        ValueError: names the first wrong record by its number.
+    """
+    if not isinstance(records, list):
+        raise ValueError(f'{where}: expected a list, got {records!r:.80}')
+    for number, record in enumerate(records):
+        check_record(record, fields, f'{where} {number}')
 
 
-def check_id(value: Any, where: str) -> None:
-    """Raise a ``ValueError`` unless ``value`` is a number or a text."""
-    if not isinstance(value, int | float | str):
-        raise ValueError(
-            f'{where}: an id must be a number or a text, got {value!r:.80}'
-        )
+def check_record(
+    record: Any, fields: Mapping[str, type | UnionType], where: str
+) -> None:
+    """``check_records`` for one object."""
+    if not isinstance(record, dict):
+        raise ValueError(f'{where}: expected an object, got {record!r:.80}')
+    for name, kind in fields.items():
+        if not isinstance(record.get(name), kind):
+            got = repr(record[name]) if name in record else 'nothing'
+            raise ValueError(f'{where}: {name} must be {_NAMES[kind]}, got {got:.80}')

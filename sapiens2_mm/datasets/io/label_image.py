@@ -1,13 +1,14 @@
 """Read and write mask files as raw pixel values."""
 
-import io
 from collections.abc import Sequence
 from pathlib import Path
 
 import mmengine
 import mmengine.fileio
 import numpy as np
-from PIL import Image, UnidentifiedImageError
+from PIL import Image
+
+from .image import open_image
 
 _INDEX_MODES = ('L', 'P', '1', 'I;16', 'I;16L', 'I;16B', 'I;16N', 'I')
 
@@ -19,13 +20,13 @@ def read_label_image(
 ) -> np.ndarray:
     """Pixel values of a mask, before any mapping.
 
-    Grey (8 or 16 bit), palette (the stored indices, not the colours) and 1-bit files
-    hold their values themselves. A colour file is read only with a ``palette``.
+    Gray (8 or 16 bit), palette (the stored indices, not the colors) and 1-bit files
+    hold their values themselves. A color file is read only with a ``palette``.
 
     Args:
         path: of a lossless image.
-        palette: RGB colours; the index of a pixel's colour becomes its value. Only
-            used for colour files.
+        palette: RGB colors; the index of a pixel's color becomes its value. Only
+            used for color files.
         backend_args: of ``mmengine.fileio.get``.
 
     Returns:
@@ -33,32 +34,20 @@ def read_label_image(
 
     Raises:
         FileNotFoundError: if there is no such file.
-        ValueError: if it cannot be read, is a colour file without ``palette``, or has
-            a colour that is not in it; names the file.
+        ValueError: if it cannot be read, is a color file without ``palette``, or has
+            a color that is not in it; names the file.
     """
     data = mmengine.fileio.get(str(path), backend_args=backend_args)
-    try:
-        image = Image.open(io.BytesIO(data))
-        image.load()
-    except (UnidentifiedImageError, OSError, SyntaxError, ValueError) as err:
-        raise ValueError(f'cannot read mask {path}: {err}') from err
+    image = open_image(data, str(path))
     if image.mode in _INDEX_MODES:
         values = np.asarray(image)
-        if values.dtype == bool:
-            return values.astype(np.uint8)
-        if values.min() < 0 or values.max() > 65535:
-            raise ValueError(f'cannot read mask {path}: values beyond 16 bits')
-        return values if values.dtype == np.uint8 else values.astype(np.uint16)
-    if image.mode not in ('RGB', 'RGBA'):
+        dtype = np.uint8 if values.dtype.itemsize == 1 else np.uint16
+        return values.astype(dtype, copy=False)
+    if palette is None or image.mode not in ('RGB', 'RGBA'):
         raise ValueError(
-            f'cannot read mask {path}: mode {image.mode} is not supported; save class '
-            'ids as an 8-bit grey or palette PNG'
-        )
-    if palette is None:
-        raise ValueError(
-            f'cannot read mask {path}: it holds colours (mode {image.mode}), not class '
-            'ids; give LoadSegAnnotations the palette (RGB, one colour per value) or '
-            'save class ids as an 8-bit grey or palette PNG'
+            f'cannot read mask {path}: it holds colors (mode {image.mode}), not class '
+            'ids; give LoadSegAnnotations the palette (RGB, one color per value) or '
+            'save class ids as an 8-bit gray or palette PNG'
         )
     return _colors_to_ids(np.asarray(image.convert('RGB')), palette, str(path))
 
@@ -73,7 +62,7 @@ def write_label_image(
     Args:
         path: of the file.
         labels: (H, W) integers >= 0; 8 bits per pixel if all are below 256, else 16.
-        palette: RGB colours of the ids, stored with an 8-bit file, so that viewers
+        palette: RGB colors of the ids, stored with an 8-bit file, so that viewers
             show them while the pixel values stay ids.
     """
     dtype = np.uint8 if labels.size == 0 or labels.max() < 256 else np.uint16
@@ -96,7 +85,7 @@ def _colors_to_ids(
     if wrong.any():
         colors = np.unique(rgb[wrong], axis=0)[:5].tolist()
         raise ValueError(
-            f'mask {path}: {int(wrong.sum())} pixels have colours that are not in the '
+            f'mask {path}: {int(wrong.sum())} pixels have colors that are not in the '
             f'palette (RGB), such as {colors}'
         )
     return ids.astype(np.uint8 if len(known) <= 256 else np.uint16)

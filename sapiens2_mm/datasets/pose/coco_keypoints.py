@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..io.json_file import check_entry, check_id, load_json
+from ..io.json_file import Id, Number, check_record, check_records, load_json
 
 # Reasons to leave a person out, in the order in which they are tried.
 CROWD = 'crowd'
@@ -88,7 +88,7 @@ def read_coco_keypoints(
 
     Args:
         ann_file: path or URL of the JSON file.
-        num_keypoints: K of the keypoint table.
+        num_keypoints: K of the metainfo.
         keypoints_key: field of an annotation that holds the 3 x K numbers; None
             takes ``goliath_wholebody_kpts`` where present, else ``keypoints``.
         category_names: keep annotations of these categories only; None keeps all.
@@ -96,38 +96,26 @@ def read_coco_keypoints(
     Raises:
         ValueError: if the file is no JSON or not of this form, an id occurs twice or
             points to nothing, an image has no size, a category name is unknown, or an
-            annotation has another number of keypoints than the table.
+            annotation has another number of keypoints than the metainfo.
     """
     content = load_json(ann_file)
-    if not isinstance(content, dict) or not all(
-        isinstance(content.get(key), list) for key in ('images', 'annotations')
-    ):
-        raise ValueError(
-            f'{ann_file} is not a COCO-style file: expected an object with the lists '
-            '"images" and "annotations"'
-        )
-    images = _read_images(content['images'], ann_file)
-    annotations = content['annotations']
-    for number, annotation in enumerate(annotations):
-        check_entry(annotation, (), f'{ann_file}: annotation number {number}')
+    check_record(content, dict(images=list, annotations=list), ann_file)
+    images, annotations = content['images'], content['annotations']
+    fields = dict(id=Id, file_name=str, width=Number, height=Number)
+    check_records(images, fields, f'{ann_file}: image')
+    check_records(annotations, dict(id=Id, image_id=Id), f'{ann_file}: annotation')
     categories = content.get('categories') or []
     if category_names is not None:
         read = f'read {len(images)} images and {len(annotations)} annotations'
         wanted = _category_ids(categories, category_names, ann_file, read)
         annotations = [ann for ann in annotations if ann.get('category_id') in wanted]
+    images = _by_id(images, f'{ann_file}: image')
     persons = []
-    seen = set()
-    for annotation in annotations:
-        where = f'{ann_file}: annotation {annotation.get("id")!r}'
-        check_id(annotation.get('id'), where)
-        check_id(annotation.get('image_id'), f'{where}: image_id')
-        if annotation['id'] in seen:
-            raise ValueError(f'{where}: the id is used twice')
-        seen.add(annotation['id'])
+    for number, annotation in _by_id(annotations, f'{ann_file}: annotation').items():
+        where = f'{ann_file}: annotation {number!r}'
         if annotation['image_id'] not in images:
             raise ValueError(
-                f'{where}: image_id {annotation["image_id"]!r} is not an image of '
-                'the file'
+                f'{where}: image_id {annotation["image_id"]!r} is not in the file'
             )
         image = images[annotation['image_id']]
         persons.append(
@@ -140,8 +128,7 @@ def _category_ids(
     categories: list[dict], names: Sequence[str], ann_file: str, read: str
 ) -> list[Any]:
     """Ids of all categories of these names; ``read`` is part of the error."""
-    for number, category in enumerate(categories):
-        check_entry(category, ('id', 'name'), f'{ann_file}: category number {number}')
+    check_records(categories, dict(id=Id, name=str), f'{ann_file}: category')
     known = [category['name'] for category in categories]
     unknown = [name for name in names if name not in known]
     if unknown:
@@ -152,27 +139,12 @@ def _category_ids(
     return [category['id'] for category in categories if category['name'] in names]
 
 
-def _read_images(entries: list[dict], ann_file: str) -> dict[Hashable, dict]:
-    images: dict[Hashable, dict] = {}
-    for number, entry in enumerate(entries):
-        check_entry(entry, ('id',), f'{ann_file}: image number {number}')
-        where = f'{ann_file}: image {entry["id"]!r}'
-        check_id(entry['id'], where)
-        if entry['id'] in images:
-            raise ValueError(f'{where}: the id is used twice')
-        check_entry(entry, ('file_name', 'width', 'height'), where)
-        if not isinstance(entry['file_name'], str):
-            raise ValueError(
-                f'{where}: file_name must be a text, got {entry["file_name"]!r}'
-            )
-        for side in (entry['width'], entry['height']):
-            if not isinstance(side, int | float) or not side >= 1:
-                raise ValueError(
-                    f'{where}: width and height must be numbers of pixels, got '
-                    f'{entry["width"]!r} and {entry["height"]!r}'
-                )
-        images[entry['id']] = entry
-    return images
+def _by_id(records: list[dict], where: str) -> dict[Hashable, dict]:
+    by_id = {record['id']: record for record in records}
+    if len(by_id) < len(records):
+        counts = Counter(record['id'] for record in records)
+        raise ValueError(f'{where}: id {counts.most_common(1)[0][0]!r} is used twice')
+    return by_id
 
 
 def _read_person(
@@ -187,15 +159,12 @@ def _read_person(
         official = 'goliath_wholebody_kpts'
         key = official if official in annotation else 'keypoints'
     flat = as_floats(annotation.get(key) or [], f'{where}: {key}')
-    box = as_floats(annotation.get('bbox') or [], f'{where}: bbox')
+    box = as_floats(annotation.get('bbox') or [], f'{where}: bbox', 0, 4)
     if flat.size not in (0, 3 * num_keypoints):
         raise ValueError(
             f'{where}: {key} has {flat.size / 3:g} keypoints ({flat.size} numbers), '
-            f'expected {num_keypoints} ({3 * num_keypoints} numbers) as in the '
-            "keypoint table; set the dataset's metainfo to the table of this file"
+            f"expected {num_keypoints}; set the dataset's metainfo to that of the file"
         )
-    if box.size not in (0, 4):
-        raise ValueError(f'{where}: bbox has {box.size} numbers, expected x, y, w, h')
     iscrowd = annotation.get('iscrowd') or 0
     if iscrowd not in (0, 1):
         raise ValueError(f'{where}: iscrowd must be 0 or 1, got {iscrowd!r}')
@@ -213,12 +182,12 @@ def _read_person(
         clipped = np.clip(corners, 0, limits).astype(np.float32)
         if (box[2:] <= 0).any():
             fault = fault or EMPTY_BOX
-        elif (clipped[2:] <= clipped[:2]).any():
+        elif not (clipped[2:] > clipped[:2]).all():
             fault = fault or OUTSIDE
         elif not labelled_inside(keypoints, image['width'], image['height']).any():
             fault = fault or UNLABELLED
-    area = as_floats(annotation.get('area') or 0, f'{where}: area')
-    if area.size != 1 or not 0 < area[0] < np.inf:
+    area = as_floats(annotation.get('area') or 0, f'{where}: area', 1)
+    if not 0 < area[0] < np.inf:
         area = 0.53 * np.prod(clipped[2:] - clipped[:2], keepdims=True)
     return PersonAnnotation(
         id=annotation['id'],
@@ -242,9 +211,16 @@ def labelled_inside(keypoints: np.ndarray, width: int, height: int) -> np.ndarra
     return (v > 0) & (x >= 0) & (x <= width - 1) & (y >= 0) & (y <= height - 1)
 
 
-def as_floats(values: Any, where: str) -> np.ndarray:
-    """(N,) float64 of one number or a list; ``where`` begins the error."""
+def as_floats(values: Any, where: str, *sizes: int) -> np.ndarray:
+    """(N,) float64 of one number or a list; N is one of ``sizes``, if given.
+
+    Raises:
+        ValueError: begins with ``where``.
+    """
     try:
-        return np.asarray(values, dtype=np.float64).reshape(-1)
+        numbers = np.asarray(values, dtype=np.float64).reshape(-1)
     except (TypeError, ValueError) as err:
         raise ValueError(f'{where}: expected numbers, got {values!r:.80}') from err
+    if sizes and numbers.size not in sizes:
+        raise ValueError(f'{where}: expected {sizes[-1]} numbers, got {values!r:.80}')
+    return numbers

@@ -9,14 +9,13 @@ from typing import Any
 import numpy as np
 from mmengine.config import Config
 from mmengine.dataset import BaseDataset
-from mmengine.fileio import exists
 from mmengine.logging import print_log
 from mmpose.datasets.datasets.base import BaseCocoStyleDataset
 from mmpose.datasets.datasets.utils import parse_pose_metainfo
 
 from sapiens2_mm.registry import DATASETS
 
-from ..io.json_file import check_entry, check_id, load_json
+from ..io.json_file import Id, Number, check_records, load_json
 from ..metainfo.humans308 import METAINFO
 from ..metainfo.keypoint_metainfo import check_keypoint_table, keypoint_groups
 from .coco_keypoints import (
@@ -28,8 +27,8 @@ from .coco_keypoints import (
     read_coco_keypoints,
 )
 
-# Tables that mmpose's transforms and heads read from every sample.
-_SAMPLE_TABLES = (
+# Metainfo that mmpose's transforms and heads read from every sample.
+_SAMPLE_METAINFO = (
     'dataset_name',
     'upper_body_ids',
     'lower_body_ids',
@@ -51,18 +50,19 @@ class Humans308Dataset(BaseCocoStyleDataset):
     the image, numbers that are not finite, nothing labelled) are left out, with one
     log line of counts. A point labelled outside the image is not trained on.
 
-    For an own keypoint set give its table as ``metainfo``: mmpose's form
+    For an own keypoint set give its ``metainfo`` in mmpose's form
     (``dataset_name``, ``keypoint_info``, ``sigmas``; links and weights optional),
-    as a dict or as ``dict(from_file='table.py')``.
+    as a dict or as ``dict(from_file='keypoints.py')``.
 
     Args:
         keypoints_key: annotation field with the keypoints; None takes
             ``goliath_wholebody_kpts`` where present, else ``keypoints``.
-        category_names: use only annotations of these categories; None uses all.
+        category_names: use only annotations of these categories (or of this one);
+            None uses all.
         **kwargs: arguments of mmpose's ``BaseCocoStyleDataset``.
 
     Raises:
-        ValueError: for a faulty table or file, and if no person is left; the message
+        ValueError: for faulty metainfo or files, and if no person is left; the message
             names the file and counts what was read and dropped.
     """
 
@@ -72,14 +72,11 @@ class Humans308Dataset(BaseCocoStyleDataset):
         self,
         *args: Any,
         keypoints_key: str | None = None,
-        category_names: Sequence[str] | None = None,
+        category_names: str | Sequence[str] | None = None,
         **kwargs: Any,
     ) -> None:
         if isinstance(category_names, str):
-            raise TypeError(
-                f'{type(self).__name__}: category_names must be a list of names, got '
-                f'the text {category_names!r}; write [{category_names!r}]'
-            )
+            category_names = [category_names]
         self.keypoints_key = keypoints_key
         self.category_names = category_names
         self._read_summary = ''
@@ -89,23 +86,23 @@ class Humans308Dataset(BaseCocoStyleDataset):
     def _load_metainfo(cls, metainfo: dict | None = None) -> dict:
         if metainfo is not None and not isinstance(metainfo, dict):
             raise TypeError(
-                f'{cls.__name__}: metainfo must be a keypoint table (a dict) or '
-                f"dict(from_file='table.py'), got {metainfo!r:.80}"
+                f'{cls.__name__}: metainfo must be a dict with keypoint_info, or '
+                f"dict(from_file='keypoints.py'), got {metainfo!r:.80}"
             )
-        table = dict(cls.METAINFO if metainfo is None else metainfo)
-        path = table.get('from_file')
+        metainfo = dict(cls.METAINFO if metainfo is None else metainfo)
+        path = metainfo.get('from_file')
         if path is not None and osp.isfile(path):
             content = Config.fromfile(path)
             if 'dataset_info' not in content:
-                raise ValueError(f'{path} holds no keypoint table: no dataset_info')
-            table = dict(content.dataset_info)
-        if 'from_file' in table:  # a file of mmpose, found by mmpose
-            return parse_pose_metainfo(table)
-        check_keypoint_table(table)
-        table.setdefault('skeleton_info', {})
-        table.setdefault('joint_weights', [1.0] * len(table['keypoint_info']))
-        parsed = parse_pose_metainfo(table)
-        parsed['keypoint_groups'] = keypoint_groups(table)
+                raise ValueError(f'{path} has no dataset_info, the keypoint metainfo')
+            metainfo = dict(content.dataset_info)
+        if 'from_file' in metainfo:  # a file of mmpose, found by mmpose
+            return parse_pose_metainfo(metainfo)
+        check_keypoint_table(metainfo)
+        metainfo.setdefault('skeleton_info', {})
+        metainfo.setdefault('joint_weights', [1.0] * len(metainfo['keypoint_info']))
+        parsed = parse_pose_metainfo(metainfo)
+        parsed['keypoint_groups'] = keypoint_groups(metainfo)
         return parsed
 
     def full_init(self) -> None:
@@ -117,21 +114,16 @@ class Humans308Dataset(BaseCocoStyleDataset):
             self._metainfo['person_ids'] = np.array(ids, dtype=object).ravel().tolist()
 
     def get_data_info(self, idx: int) -> dict:
-        """A sample, with the keypoint table's parts as mmpose gives them.
+        """A sample, with the parts of the metainfo that mmpose gives it.
 
         mmpose copies every pair and link each time, which for 308 keypoints is 40 % of
         the time to load a sample; here only the outer list is copied.
         """
         data_info = BaseDataset.get_data_info(self, idx)
-        data_info |= {key: copy.copy(self._metainfo[key]) for key in _SAMPLE_TABLES}
+        data_info |= {key: copy.copy(self._metainfo[key]) for key in _SAMPLE_METAINFO}
         return data_info
 
     def _load_annotations(self) -> tuple[list[dict], list[dict]]:
-        if not self.ann_file or not exists(self.ann_file):
-            raise FileNotFoundError(
-                f'{type(self).__name__}: annotation file {self.ann_file} does not '
-                'exist; check data_root and ann_file'
-            )
         content = read_coco_keypoints(
             self.ann_file,
             self.metainfo['num_keypoints'],
@@ -171,11 +163,6 @@ class Humans308Dataset(BaseCocoStyleDataset):
             )
 
     def _img_path(self, image: dict) -> str:
-        if 'img' not in self.data_prefix:
-            raise ValueError(
-                f"{type(self).__name__}: data_prefix needs the key 'img', the folder "
-                f'of the images, got {self.data_prefix}'
-            )
         return osp.join(self.data_prefix['img'], image['file_name'])
 
     def _instance(self, person: PersonAnnotation, image: dict) -> dict:
@@ -203,15 +190,11 @@ class Humans308Dataset(BaseCocoStyleDataset):
         return data_info['fault'] is None
 
     def _load_detection_results(self) -> list[dict]:
-        if not exists(self.bbox_file):
-            raise FileNotFoundError(
-                f'{type(self).__name__}: bbox_file {self.bbox_file} does not exist'
-            )
         _, images = self._load_annotations()
         by_id = {image['img_id']: image for image in images}
         detections = load_json(self.bbox_file)
-        if not isinstance(detections, list):
-            raise ValueError(f'{self.bbox_file}: expected a list of detections')
+        fields = dict(image_id=Id, bbox=list, score=Number)
+        check_records(detections, fields, f'{self.bbox_file}: detection')
         num_keypoints = self.metainfo['num_keypoints']
         wanted = [
             category.get('id')
@@ -222,20 +205,13 @@ class Humans308Dataset(BaseCocoStyleDataset):
         faults: Counter[str] = Counter()
         for index, detection in enumerate(detections):
             where = f'{self.bbox_file}: detection {index}'
-            check_entry(detection, ('image_id', 'bbox', 'score'), where)
-            check_id(detection['image_id'], f'{where}: image_id')
             if detection['image_id'] not in by_id:
                 raise ValueError(
-                    f'{where} is of image {detection["image_id"]!r}, which is not in '
+                    f'{where}: image_id {detection["image_id"]!r} is not in '
                     f'{self.ann_file}'
                 )
-            box = as_floats(detection['bbox'], f'{where}: bbox')
-            score = as_floats(detection['score'], f'{where}: score')
-            if (box.size, score.size) != (4, 1):
-                raise ValueError(
-                    f'{where}: expected a bbox of 4 numbers x, y, w, h and one score, '
-                    f'got {box.size} and {score.size} numbers'
-                )
+            box = as_floats(detection['bbox'], f'{where}: bbox', 4)
+            score = np.array([detection['score']])
             if wanted and detection.get('category_id') not in wanted:
                 faults['of another category'] += 1
             elif not np.isfinite([*box, *score]).all():
@@ -268,24 +244,18 @@ class Humans308Dataset(BaseCocoStyleDataset):
         return data_list
 
     def filter_data(self) -> list[dict]:
-        data_list = super().filter_data()
-        if not data_list:
-            dropped = len(self.data_list)
-            by_cfg = f', dropped {dropped} by filter_cfg' if dropped else ''
-            raise ValueError(
-                f'{type(self).__name__}: no person is left of '
-                f'{self.bbox_file or self.ann_file}: {self._read_summary}{by_cfg}'
-            )
-        return data_list
+        return self._not_empty(super().filter_data(), 'filter_cfg')
 
     def _get_unserialized_subset(self, indices: int | Sequence[int]) -> list[dict]:
-        try:
-            data_list = super()._get_unserialized_subset(indices)
-        except IndexError:
-            data_list = []
+        data_list = super()._get_unserialized_subset(indices)
+        return self._not_empty(data_list, f'indices {indices}')
+
+    def _not_empty(self, data_list: list[dict], step: str) -> list[dict]:
+        """``data_list``, or an error that counts what was read and dropped."""
         if not data_list:
             raise ValueError(
-                f'{type(self).__name__}: indices {indices} do not name persons of the '
-                f'{len(self.data_list)} that {self.ann_file} holds'
+                f'{type(self).__name__}: no person is left of '
+                f'{self.bbox_file or self.ann_file}: {self._read_summary}, dropped '
+                f'{len(self.data_list)} by {step}'
             )
         return data_list

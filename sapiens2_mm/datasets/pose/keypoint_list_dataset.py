@@ -5,12 +5,11 @@ from collections import Counter
 from typing import Any
 
 import numpy as np
-from mmengine.fileio import exists
 from PIL import Image
 
 from sapiens2_mm.registry import DATASETS
 
-from ..io.json_file import check_entry, load_json
+from ..io.json_file import check_records, load_json
 from ..metainfo.humans308 import NUM_SOURCE_KEYPOINTS, TOOTH_IDS
 from .coco_keypoints import EMPTY_BOX, NOT_FINITE
 from .humans308_dataset import Humans308Dataset
@@ -40,7 +39,7 @@ class Sapiens2KeypointListDataset(Humans308Dataset):
     A point is visible if its confidence is > 0 and it lies strictly inside the image.
     The box is the extent of the visible points (a ``box-default`` of the sample is
     not used). Left out, with one log line of counts: samples with fewer than 8 visible
-    points or fewer than 6 among the first 21, and greyscale image files; these rules
+    points or fewer than 6 among the first 21, and grayscale image files; these rules
     do not apply to samples with a ``person_id``, which need one visible point.
 
     Args:
@@ -61,8 +60,7 @@ class Sapiens2KeypointListDataset(Humans308Dataset):
     ) -> None:
         if kwargs.get('test_mode'):
             raise ValueError(
-                f'{type(self).__name__} is for training; evaluate on a COCO-style file '
-                'with Humans308Dataset'
+                f'{type(self).__name__} is for training; test with Humans308Dataset'
             )
         self.img_suffix = img_suffix
         if data_prefix is None:
@@ -70,13 +68,8 @@ class Sapiens2KeypointListDataset(Humans308Dataset):
         super().__init__(*args, data_prefix=data_prefix, **kwargs)
 
     def _load_annotations(self) -> tuple[list[dict], list[dict]]:
-        if not self.ann_file or not exists(self.ann_file):
-            raise FileNotFoundError(
-                f'{type(self).__name__}: sample list {self.ann_file} does not exist'
-            )
         samples = load_json(self.ann_file)
-        if not isinstance(samples, list):
-            raise ValueError(f'{self.ann_file}: expected a JSON list of samples')
+        check_records(samples, {}, f'{self.ann_file}: sample')
         samples = samples[:: self.sample_interval]
         instances = []
         faults: Counter[str] = Counter()
@@ -89,16 +82,13 @@ class Sapiens2KeypointListDataset(Humans308Dataset):
         return instances, []
 
     def _read_sample(self, index: int, sample: dict) -> tuple[dict, str | None]:
-        check_entry(sample, (), f'{self.ann_file}: sample {index}')
         sample_id = sample.get('sample_id', sample.get('airstore_id'))
         if sample_id is None:
-            raise ValueError(
-                f'{self.ann_file}: sample {index} has neither sample_id nor airstore_id'
-            )
+            raise ValueError(f'{self.ann_file}: sample {index} has no sample_id')
         img_path = osp.join(self.data_prefix['img'], f'{sample_id}{self.img_suffix}')
         with Image.open(img_path) as image:  # reads the header only
             width, height = image.size
-            is_grey = len(image.getbands()) == 1 and image.mode != 'P'
+            is_gray = len(image.getbands()) == 1 and image.mode != 'P'
         person_id = sample.get('person_id')
         keypoints = self._read_keypoints(str(sample_id), person_id)
         x, y, confidence = keypoints
@@ -110,8 +100,8 @@ class Sapiens2KeypointListDataset(Humans308Dataset):
         fault = None
         if not np.isfinite(keypoints).all():
             fault = NOT_FINITE
-        elif person_id is None and is_grey:
-            fault = 'in greyscale'
+        elif person_id is None and is_gray:
+            fault = 'in grayscale'
         elif person_id is None and len(points) < MIN_VISIBLE:
             fault = f'with fewer than {MIN_VISIBLE} visible keypoints'
         elif person_id is None and visible[:NUM_BODY_POINTS].sum() < MIN_VISIBLE_BODY:
@@ -139,31 +129,22 @@ class Sapiens2KeypointListDataset(Humans308Dataset):
         return instance, fault
 
     def _read_keypoints(self, sample_id: str, person_id: int | None) -> np.ndarray:
-        """(3, K) float32: x, y, confidence of the table's keypoints."""
+        """(3, K) float32: x, y, confidence of the metainfo's keypoints."""
         stem = osp.join(self.data_prefix['keypoints'], sample_id)
         path = stem + ('.npy' if osp.isfile(stem + '.npy') else '.json')
-        if not osp.isfile(path):
-            raise FileNotFoundError(
-                f'{self.ann_file}: sample {sample_id!r}: no keypoint file {stem}.json '
-                'or .npy'
-            )
         content = np.load(path) if path.endswith('.npy') else load_json(path)
-        if person_id is not None:
-            if person_id not in range(len(content)):
-                raise ValueError(
-                    f'{path}: person_id {person_id!r} of {len(content)} persons'
-                )
-            content = content[person_id]
-        try:
-            points = np.asarray(content, dtype=np.float32)
-        except (TypeError, ValueError) as err:
-            raise ValueError(f'{path}: expected rows of numbers: {err}') from err
         least = NUM_SOURCE_KEYPOINTS if person_id is None else NUM_CROWD_POINTS
-        if points.ndim != 2 or points.shape[0] != 3 or points.shape[1] < least:
+        try:
+            if person_id is not None:
+                content = dict(enumerate(content))[person_id]
+            points = np.asarray(content, dtype=np.float32)
+            if points.ndim != 2 or points.shape[0] != 3 or points.shape[1] < least:
+                raise ValueError(f'shape {points.shape}')
+        except (TypeError, ValueError, KeyError) as err:
             raise ValueError(
-                f'{path}: expected 3 x {least} numbers (x, y, confidence), got shape '
-                f'{points.shape}'
-            )
+                f'{path}: person_id {person_id!r}: expected 3 x {least} numbers (x, y, '
+                f'confidence), got {err!r}'
+            ) from err
         if person_id is None:
             return np.delete(points[:, :NUM_SOURCE_KEYPOINTS], TOOTH_IDS, axis=1)
         keypoints = np.zeros((3, self.metainfo['num_keypoints']), dtype=np.float32)

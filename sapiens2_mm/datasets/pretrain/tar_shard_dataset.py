@@ -15,10 +15,11 @@ from webdataset.tariterators import group_by_keys, tar_file_expander
 
 from sapiens2_mm.registry import DATASETS
 
+from ..io.folder import IMAGE_SUFFIXES
 from ..io.image import decode_image
-from .usable_image import UnusableImageError, check_skips, read_usable
+from .skipping import Skip, check_skips, read_or_skip
 
-IMAGE_KEYS = ('jpg', 'jpeg', 'png', 'webp')
+IMAGE_KEYS = tuple(suffix[1:] for suffix in IMAGE_SUFFIXES)
 Position = tuple[int, int, int]  # (pass, block, samples read of the block)
 
 
@@ -111,8 +112,7 @@ class TarShardDataset(IterableDataset):
         if self.positions and len(self.positions) != num_workers:
             raise ValueError(
                 f'TarShardDataset: the run to continue had {len(self.positions)} '
-                f'loader workers, this one has {num_workers}; set num_workers to the '
-                'old number'
+                f'loader workers, this one has {num_workers}; set num_workers'
             )
         return self._read(reader, num_workers)
 
@@ -122,22 +122,20 @@ class TarShardDataset(IterableDataset):
         if len(self.shards) < num_readers:
             raise ValueError(
                 f'TarShardDataset: {len(self.shards)} shards cannot be shared by '
-                f'{num_readers} readers ({self.world_size} processes x {num_workers} '
-                'workers); use fewer workers or smaller shards'
+                f'{num_readers} readers ({self.world_size} processes x {num_workers})'
             )
         start = self.positions[reader] if self.positions else (0, 0, 0)
-        skipped: list[tuple[str, str]] = []
+        skipped: list[Skip] = []
         for number_of_pass, block, shards in self._schedule(number, num_readers, start):
             seed = [self.seed, number, number_of_pass, block]
             for count, sample in enumerate(self._mix(shards, seed, skipped), 1):
                 if (number_of_pass, block, count) <= start:
                     continue  # used before the run was stopped
-                try:
-                    results = self._decode(sample)
-                except UnusableImageError as err:
-                    skipped.append((err.name, err.reason))
+                name, image = self._decode(sample, skipped)
+                if image is None:
                     check_skips(skipped, self.max_skips, type(self).__name__)
                     continue
+                results = dict(img=image, img_path=name)
                 results['rng'] = np.random.default_rng([*seed, count])
                 results['position'] = (reader, number_of_pass, block, count)
                 results['skipped'] = skipped.copy()
@@ -163,17 +161,17 @@ class TarShardDataset(IterableDataset):
             number_of_pass, first_block = number_of_pass + 1, 0
 
     def _mix(
-        self, shards: np.ndarray, seed: list[int], problems: list[tuple[str, str]]
+        self, shards: np.ndarray, seed: list[int], skipped: list[Skip]
     ) -> Iterator[dict]:
         """Encoded samples of some shards in random order.
 
-        A shard that breaks off or is empty is noted in ``problems``; what was read of
+        A shard that breaks off or is empty is noted in ``skipped``; what was read of
         it counts.
         """
         rng = np.random.default_rng(seed)
 
         def note(error: Exception) -> bool:
-            problems.append((self.shards[shard], repr(error)))
+            skipped.append((self.shards[shard], repr(error)))
             return False
 
         streams, filled = [], set()
@@ -187,7 +185,7 @@ class TarShardDataset(IterableDataset):
             if sample is None:
                 del streams[place]
                 if shard not in filled:
-                    problems.append((self.shards[shard], 'no sample'))
+                    skipped.append((self.shards[shard], 'no sample'))
                 continue
             filled.add(shard)
             if len(buffer) < self.shuffle_buffer:
@@ -199,16 +197,19 @@ class TarShardDataset(IterableDataset):
         rng.shuffle(buffer)
         yield from buffer
 
-    def _decode(self, sample: dict) -> dict:
+    def _decode(
+        self, sample: dict, skipped: list[Skip]
+    ) -> tuple[str, np.ndarray | None]:
+        """Name and image of a sample; no image if it is left out."""
         name = f'{sample["__url__"]}: {sample["__key__"]}'
         key = next((key for key in IMAGE_KEYS if key in sample), None)
         if key is None:
-            raise UnusableImageError(name, f'no image among {sorted(sample)}')
+            skipped.append((name, f'no image among {sorted(sample)}'))
+            return name, None
         name = f'{name}.{key}'
-        image = read_usable(
-            lambda: decode_image(sample[key], name), name, self.min_short_side
+        return name, read_or_skip(
+            lambda: decode_image(sample[key], name), name, self.min_short_side, skipped
         )
-        return dict(img=image, img_path=name)
 
 
 def _read_shard(url: str, handler: Callable[[Exception], bool]) -> Iterator[dict]:

@@ -8,10 +8,9 @@ from mmpretrain.datasets import CustomDataset
 
 from sapiens2_mm.registry import DATASETS
 
+from ..io.folder import IMAGE_SUFFIXES
 from ..io.image import read_image
-from .usable_image import UnusableImageError, check_skips, read_usable
-
-EXTENSIONS = ('.jpg', '.jpeg', '.png', '.webp', '.bmp', '.ppm', '.pgm', '.tif', '.tiff')
+from .skipping import Skip, check_skips, read_or_skip
 
 
 @DATASETS.register_module()
@@ -52,7 +51,7 @@ class UnlabeledImageDataset(CustomDataset):
         self.min_short_side = min_short_side
         self.max_skips = max_skips
         self.seed = seed
-        kwargs = {'extensions': EXTENSIONS, **kwargs}
+        kwargs = {'extensions': IMAGE_SUFFIXES, **kwargs}
         super().__init__(data_root, ann_file=ann_file, with_label=False, **kwargs)
 
     def load_data_list(self) -> list[dict]:
@@ -61,10 +60,7 @@ class UnlabeledImageDataset(CustomDataset):
             return super().load_data_list()
         lines = [line.strip() for line in list_from_file(self.ann_file)]
         if not any(lines):
-            raise RuntimeError(
-                f'UnlabeledImageDataset: {self.ann_file} names no image; write one '
-                'path per line'
-            )
+            raise RuntimeError(f'UnlabeledImageDataset: {self.ann_file} names no image')
         return [dict(img_path=join(self.img_prefix, line)) for line in lines if line]
 
     def __getitem__(self, index: int | tuple[int, int]) -> dict:
@@ -75,17 +71,16 @@ class UnlabeledImageDataset(CustomDataset):
             rng = np.random.default_rng([self.seed, draw])
         else:
             rng = np.random.default_rng(np.random.randint(2**31))
-        skipped: list[tuple[str, str]] = []
+        skipped: list[Skip] = []
         while True:
             results = self.get_data_info(index)
             path = results['img_path']
-            try:
-                results['img'] = read_usable(
-                    lambda path=path: read_image(path), path, self.min_short_side
-                )
+            image = read_or_skip(
+                lambda path=path: read_image(path), path, self.min_short_side, skipped
+            )
+            if image is not None:
                 break
-            except UnusableImageError as err:
-                skipped.append((err.name, err.reason))
-                check_skips(skipped, self.max_skips, type(self).__name__)
-                index = int(rng.integers(len(self)))
+            check_skips(skipped, self.max_skips, type(self).__name__)
+            index = int(rng.integers(len(self)))
+        results['img'] = image
         return self.pipeline({**results, 'rng': rng, 'skipped': skipped})

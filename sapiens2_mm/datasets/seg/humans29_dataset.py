@@ -29,12 +29,10 @@ class Humans29Dataset(SegDataset):
 
     def __init__(self, *args: Any, source: str | None = None, **kwargs: Any) -> None:
         if source is not None:
-            if source not in SOURCES:
+            if source not in SOURCES or kwargs.get('label_map') is not None:
                 raise ValueError(
-                    f'Humans29Dataset: source must be one of {sorted(SOURCES)}, got '
-                    f'{source!r}'
+                    f'Humans29Dataset: source must be one of {sorted(SOURCES)}, '
+                    f'without label_map, got {source!r}'
                 )
-            if kwargs.get('label_map') is not None:
-                raise ValueError('Humans29Dataset: give source or label_map, not both')
             kwargs['label_map'] = SOURCES[source]
         super().__init__(*args, **kwargs)

@@ -37,17 +37,13 @@ def compose_label_map(
         changes.
 
     Raises:
-        TypeError: if ``label_map`` is no map.
         ValueError: if a target of it is no class, or a value no 16-bit number.
     """
     if label_map is None:
         if list(old_classes) == list(new_classes):
             return None
         label_map = {index: index for index in range(len(old_classes))}
-    if not isinstance(label_map, Mapping):
-        raise TypeError(
-            f'label_map: expected a dict of pixel value: class, got {label_map!r:.80}'
-        )
+    label_map = dict(label_map)
     targets = {*range(len(old_classes)), ignore_index}
     wrong = {
         value: target
@@ -68,7 +64,7 @@ def compose_label_map(
     }
 
 
-def label_table(
+def label_lookup(
     num_classes: int,
     label_map: Mapping[int, int] | None = None,
     reduce_zero_label: bool = False,
@@ -87,11 +83,11 @@ def label_table(
         (65536,) int16: class, ``ignore_index`` or ``UNKNOWN``. Read-only.
     """
     items = None if label_map is None else tuple(sorted(label_map.items()))
-    return _table(num_classes, items, reduce_zero_label, ignore_index)
+    return _lookup(num_classes, items, reduce_zero_label, ignore_index)
 
 
 @lru_cache(maxsize=64)
-def _table(
+def _lookup(
     num_classes: int,
     items: tuple[tuple[int, int], ...] | None,
     reduce_zero_label: bool,
@@ -105,10 +101,10 @@ def _table(
         for value, target in items:
             mapped[value] = target
     if not reduce_zero_label:
-        table = mapped
+        lookup = mapped
     else:
-        table = np.full_like(mapped, UNKNOWN)
-        table[1:] = mapped[:-1]
-        table[0] = table[ignore_index] = ignore_index
-    table.setflags(write=False)
-    return table
+        lookup = np.full_like(mapped, UNKNOWN)
+        lookup[1:] = mapped[:-1]
+        lookup[0] = lookup[ignore_index] = ignore_index
+    lookup.setflags(write=False)
+    return lookup

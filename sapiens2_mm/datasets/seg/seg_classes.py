@@ -1,42 +1,14 @@
-"""Class lists of segmentation data: checks, colours and mirror partners."""
+"""Class lists of segmentation data: checks, palette and mirror partners."""
 
 import colorsys
 import logging
-import os.path as osp
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from mmengine.logging import print_log
 
 Color = tuple[int, int, int]
 MAX_CLASSES = 255
-_KEYS = ('classes', 'palette', 'swap_classes')
-
-
-def check_seg_metainfo(metainfo: Mapping | None, owner: str) -> None:
-    """Refuse the usual slips in a class list.
-
-    Raises:
-        TypeError: if ``classes`` is a plain text that is no file.
-        ValueError: for upper-case or unknown keys.
-    """
-    if metainfo is None:
-        return
-    for key in metainfo:
-        if key not in _KEYS and key.lower() in _KEYS:
-            raise ValueError(
-                f'{owner}: metainfo has the key {key!r}; use {key.lower()!r}'
-            )
-    if unknown := [key for key in metainfo if key not in _KEYS]:
-        raise ValueError(
-            f'{owner}: metainfo has unknown keys {unknown}, expected {list(_KEYS)}'
-        )
-    classes = metainfo.get('classes')
-    if isinstance(classes, str) and not osp.isfile(classes):
-        raise TypeError(
-            f'{owner}: classes must be a list of names, got the text {classes!r}; a '
-            f'list of one name needs a trailing comma: ({classes!r},)'
-        )
+METAINFO_KEYS = ('classes', 'palette', 'swap_classes')
 
 
 def check_classes(
@@ -46,21 +18,19 @@ def check_classes(
 
     Raises:
         TypeError: if it is no list of names.
-        ValueError: for equal names, none or too many; lists names that are unknown.
+        ValueError: for equal names, none, too many or unknown ones.
     """
     if not isinstance(classes, list | tuple) or not all(
         isinstance(name, str) for name in classes
     ):
-        raise TypeError(f'{owner}: classes must be a list of names, got {classes!r}')
-    if not classes or len(set(classes)) != len(classes):
-        raise ValueError(
-            f'{owner}: classes must be different names, at least one, got '
-            f'{list(classes)}'
+        raise TypeError(
+            f'{owner}: metainfo["classes"] must be a list of names, got {classes!r}; a '
+            "list of one name needs a trailing comma: ('name',)"
         )
-    if len(classes) > MAX_CLASSES:
+    if not 0 < len(set(classes)) == len(classes) <= MAX_CLASSES:
         raise ValueError(
-            f'{owner}: at most {MAX_CLASSES} classes, got {len(classes)}; labels have '
-            '8 bits, and one value is ignored'
+            f'{owner}: classes must be 1 to {MAX_CLASSES} different names (labels have '
+            f'8 bits, and one value is ignored), got {len(classes)}: {list(classes)}'
         )
     if unknown := [name for name in classes if name not in vocabulary]:
         raise ValueError(
@@ -74,41 +44,36 @@ def make_palette(
     palette: Sequence[Sequence[int]] | None,
     full: Mapping,
 ) -> list[Color]:
-    """One RGB colour per class.
+    """One RGB color per class.
 
     Args:
         classes: the names in use.
-        palette: colours of ``classes``, or of all classes of ``full``; None or empty
-            makes up colours.
+        palette: colors of ``classes``, or of all classes of ``full``; None or empty
+            takes default colors.
         full: meta information of the whole vocabulary, or an empty dict.
 
     Raises:
-        ValueError: if the number of colours fits neither, or a colour is none.
+        ValueError: if the number of colors fits neither, or a color is none.
     """
-    if wrong := [color for color in palette or [] if not _is_color(color)]:
-        raise ValueError(f'palette: expected RGB triples of 0 to 255, got {wrong[:3]}')
-    colors = [tuple(int(v) for v in color) for color in palette or []]
+    if not palette:
+        return [_default_color(index) for index in range(len(classes))]
     names = list(full.get('classes', classes))
-    if not colors:
-        return [_made_up_color(index) for index in range(len(classes))]
+    try:
+        colors = [(int(r), int(g), int(b)) for r, g, b in palette]
+    except (TypeError, ValueError):
+        colors = []
+    right = all(0 <= value < 256 for color in colors for value in color)
+    if not right or len(colors) not in (len(classes), len(names)):
+        raise ValueError(
+            f'palette: expected {len(classes)} RGB colors of 0 to 255, one for each of '
+            f'{list(classes)}, got {palette}'
+        )
     if len(colors) == len(classes) and palette != full.get('palette'):
         return colors
-    if len(colors) == len(names):
-        return [colors[names.index(name)] for name in classes]
-    raise ValueError(
-        f'palette: {len(colors)} colours for {len(classes)} classes '
-        f'{list(classes)}; give one RGB colour per class'
-    )
+    return [colors[names.index(name)] for name in classes]
 
 
-def _is_color(value: Any) -> bool:
-    try:
-        return len(value) == 3 and all(0 <= int(v) < 256 for v in value)
-    except (TypeError, ValueError):
-        return False
-
-
-def _made_up_color(index: int) -> Color:
+def _default_color(index: int) -> Color:
     """Black for the background, then hues a golden angle apart."""
     if index == 0:
         return (0, 0, 0)
@@ -151,15 +116,12 @@ def flip_pairs(
         return []
     named = [tuple(pair) for pair in swap_classes]
     names = [name for pair in named for name in pair]
-    unknown = sorted(set(names) - set(all_classes))
-    if (
-        unknown
-        or len(set(names)) != len(names)
-        or any(len(pair) != 2 for pair in named)
+    if sorted(names) != sorted(set(names) & set(all_classes)) or any(
+        len(pair) != 2 for pair in named
     ):
         raise ValueError(
-            f'swap_classes: expected pairs of different class names, each name once; '
-            f'unknown names: {unknown}, got {named}'
+            f'swap_classes: expected pairs of different class names, each once, got '
+            f'{named}; unknown names: {sorted(set(names) - set(all_classes))}'
         )
     ids = {name: index for index, name in enumerate(classes)}
     pairs = [(ids.get(a, ignore_index), ids.get(b, ignore_index)) for a, b in named]

@@ -1,24 +1,29 @@
 """Images and masks of body parts, any class list [mmseg]."""
 
 import logging
-import os.path as osp
 from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Any
 
 import numpy as np
-from mmengine.fileio import exists, list_dir_or_file, list_from_file
+from mmengine.fileio import list_from_file
 from mmengine.logging import print_log
 from mmseg.datasets import BaseSegDataset
 
 from sapiens2_mm.registry import DATASETS
 
-from ..io.json_file import check_entry, check_id, load_json
+from ..io.folder import (
+    IMAGE_SUFFIXES,
+    check_complete,
+    check_folders,
+    files_by_name,
+    without_suffix,
+)
+from ..io.json_file import Id, check_records, load_json
 from ..io.label_image import read_label_image
-from .label_map import compose_label_map, label_table
-from .seg_classes import check_classes, check_seg_metainfo, flip_pairs, make_palette
+from .label_map import compose_label_map, label_lookup
+from .seg_classes import METAINFO_KEYS, check_classes, flip_pairs, make_palette
 
-IMAGE_SUFFIXES = ('.jpg', '.jpeg', '.png', '.bmp', '.tif', '.tiff', '.webp')
 _NUM_PROBED_MASKS = 8
 
 
@@ -71,23 +76,15 @@ class SegDataset(BaseSegDataset):
         **kwargs: Any,
     ) -> None:
         if label_map is not None and reduce_zero_label:
-            raise ValueError(
-                f'{type(self).__name__}: give either a map of pixel values or '
-                'reduce_zero_label; the map can do both'
-            )
+            raise ValueError('SegDataset: label_map excludes reduce_zero_label')
         if ignore_index not in range(256):
             raise ValueError(
-                f'{type(self).__name__}: ignore_index must be 0 to 255, got '
-                f'{ignore_index}; labels have 8 bits'
+                f'SegDataset: ignore_index must be 0 to 255, got {ignore_index}'
             )
         if data_prefix is None:
             data_prefix = dict(img_path='rgb', seg_map_path='seg')
         data_prefix = {k: v for k, v in data_prefix.items() if v is not None}
-        if unknown := set(data_prefix) - {'img_path', 'seg_map_path'}:
-            raise ValueError(
-                f'{type(self).__name__}: data_prefix has unknown folders '
-                f"{sorted(unknown)}; use 'img_path' and 'seg_map_path'"
-            )
+        check_folders(data_prefix, ('img_path', 'seg_map_path'), type(self).__name__)
         self._image_folder = data_prefix.get('img_path', '')
         self._image_suffixes = (img_suffix,) if img_suffix else IMAGE_SUFFIXES
         self._raw_label_map = label_map
@@ -105,12 +102,12 @@ class SegDataset(BaseSegDataset):
 
     @classmethod
     def _load_metainfo(cls, metainfo: Mapping | None = None) -> dict:
-        check_seg_metainfo(metainfo, cls.__name__)
-        meta = super()._load_metainfo(metainfo)
-        if meta.get('classes') is None:
+        if unknown := sorted(set(metainfo or ()) - set(METAINFO_KEYS)):
             raise ValueError(
-                f"{cls.__name__}: metainfo needs classes=('background', ...)"
+                f'{cls.__name__}: metainfo has unknown keys {unknown}, expected '
+                f'{METAINFO_KEYS}'
             )
+        meta = {'classes': None, **super()._load_metainfo(metainfo)}
         vocabulary = cls.METAINFO.get('classes', meta['classes'])
         check_classes(meta['classes'], vocabulary, cls.__name__)
         meta['palette'] = make_palette(
@@ -138,24 +135,24 @@ class SegDataset(BaseSegDataset):
 
     def load_data_list(self) -> list[dict[str, Any]]:
         """One dict per image, as ``LoadImage`` and ``LoadSegAnnotations`` read it."""
-        images = self._files(self.data_prefix['img_path'], self._image_suffixes)
-        masks = None
-        if 'seg_map_path' in self.data_prefix:
-            masks = self._files(
-                self.data_prefix['seg_map_path'], (self.seg_map_suffix,)
+        folders = self.data_prefix
+        images = files_by_name(
+            folders['img_path'], self._image_suffixes, self.backend_args
+        )
+        names = self._listed_names() if self.ann_file else sorted(images)
+        check_complete(names, images, 'image', folders['img_path'])
+        masks = dict.fromkeys(names)
+        if 'seg_map_path' in folders:
+            masks = files_by_name(
+                folders['seg_map_path'], (self.seg_map_suffix,), self.backend_args
             )
+            kind = f'mask (NAME{self.seg_map_suffix})'
+            check_complete(names, masks, kind, folders['seg_map_path'])
         elif not self.test_mode:
             raise ValueError(
                 f'{type(self).__name__}: training needs masks; set '
                 "data_prefix['seg_map_path']"
             )
-        names = self._listed_names() if self.ann_file else sorted(images)
-        if not names:
-            raise ValueError(
-                f'{type(self).__name__}: no image in '
-                f'{self.ann_file or self.data_prefix["img_path"]}'
-            )
-        self._check_complete(names, images, masks)
         shared = dict(
             label_map=self.label_map,
             reduce_zero_label=self.reduce_zero_label,
@@ -167,7 +164,7 @@ class SegDataset(BaseSegDataset):
         data_list = [
             dict(
                 img_path=images[name],
-                seg_map_path=masks[name] if masks is not None else None,
+                seg_map_path=masks[name],
                 sample_id=name,
                 seg_fields=[],
                 **shared,
@@ -177,34 +174,8 @@ class SegDataset(BaseSegDataset):
         self._probe(data_list)
         return data_list
 
-    def _files(self, folder: str, suffixes: Sequence[str]) -> dict[str, str]:
-        """Name without suffix -> path, of all files of a folder."""
-        if '://' not in folder and not osp.isdir(folder):
-            raise FileNotFoundError(
-                f'{type(self).__name__}: folder {folder!r} does not exist; check '
-                'data_root and data_prefix'
-            )
-        files: dict[str, str] = {}
-        for name in list_dir_or_file(
-            folder, list_dir=False, recursive=True, backend_args=self.backend_args
-        ):
-            key = _without_suffix(name, suffixes)
-            if key == name:
-                continue
-            path = osp.join(folder, name)
-            if key in files:
-                raise ValueError(
-                    f'{type(self).__name__}: {files[key]} and {path} have one name; '
-                    'their mask cannot be told'
-                )
-            files[key] = path
-        return files
-
     def _listed_names(self) -> list[str]:
-        if not exists(self.ann_file, self.backend_args):
-            raise FileNotFoundError(
-                f'{type(self).__name__}: ann_file {self.ann_file!r} does not exist'
-            )
+        """Names without suffix, as ``ann_file`` lists them."""
         if self.ann_file.lower().endswith('.json'):
             content = load_json(self.ann_file, self.backend_args)
             names = _json_names(content, self.ann_file)
@@ -212,6 +183,8 @@ class SegDataset(BaseSegDataset):
             lines = list_from_file(self.ann_file, backend_args=self.backend_args)
             names = [line.strip('\ufeff\n\r\t ') for line in lines]  # Windows' BOM
             names = [name for name in names if name]
+        if not names:
+            raise ValueError(f'{type(self).__name__}: no image in {self.ann_file}')
         return [self._plain_name(name) for name in names]
 
     def _plain_name(self, name: str) -> str:
@@ -219,40 +192,24 @@ class SegDataset(BaseSegDataset):
         folder = self._image_folder.rstrip('/') + '/'
         if folder != '/' and name.startswith(folder):
             name = name[len(folder) :]
-        return _without_suffix(str(PurePosixPath(name)), self._image_suffixes)
-
-    def _check_complete(
-        self, names: list[str], images: dict[str, str], masks: dict[str, str] | None
-    ) -> None:
-        for kind, key, files in (
-            ('image', 'img_path', images),
-            ('mask', 'seg_map_path', masks),
-        ):
-            if files is None:
-                continue
-            if missing := [name for name in names if name not in files]:
-                raise FileNotFoundError(
-                    f'{type(self).__name__}: {len(missing)} of {len(names)} samples '
-                    f'have no {kind} in {self.data_prefix[key]}, such as {missing[:3]}'
-                    + (f' (suffix {self.seg_map_suffix})' if kind == 'mask' else '')
-                )
+        return without_suffix(str(PurePosixPath(name)), self._image_suffixes)
 
     def _probe(self, data_list: list[dict]) -> None:
         """Warn if some masks suggest that the foreground is stored as ignored."""
         paths = [d['seg_map_path'] for d in data_list if d['seg_map_path']]
         paths = paths[:: max(1, len(paths) // _NUM_PROBED_MASKS)][:_NUM_PROBED_MASKS]
         classes = self._metainfo['classes']
-        table = label_table(
+        lookup = label_lookup(
             len(classes), self.label_map, self.reduce_zero_label, self.ignore_index
         )
         values: set[int] = set()
         for path in paths:
             try:
                 mask = read_label_image(path, backend_args=self.backend_args)
-            except ValueError:  # colours, or unreadable: the loading step tells
+            except ValueError:  # colors, or unreadable: the loading step tells
                 return
             values.update(np.unique(mask).tolist())
-        labels = {int(table[value]) for value in values}
+        labels = {int(lookup[value]) for value in values}
         ignored = self.ignore_index
         only_ignored = {ignored} <= labels <= {0, ignored}
         if ignored in values and only_ignored and len(classes) > 1:
@@ -266,26 +223,12 @@ class SegDataset(BaseSegDataset):
             )
 
 
-def _without_suffix(name: str, suffixes: Sequence[str]) -> str:
-    for suffix in suffixes:
-        if name.lower().endswith(suffix.lower()):
-            return name[: -len(suffix)]
-    return name
-
-
 def _json_names(content: Any, path: str) -> list[str]:
     """Names of a COCO-style dict or of an official sample list."""
     coco = isinstance(content, dict) and 'images' in content
     entries, key = (content['images'], 'file_name') if coco else (content, 'sample_id')
-    if not isinstance(entries, list):
-        raise ValueError(
-            f'{path}: expected a COCO-style dict with "images", or a list of samples '
-            'that each have a "sample_id"'
-        )
-    for index, entry in enumerate(entries):
-        where = f'{path}: {"image" if coco else "sample"} {index}'
-        check_entry(entry, (key,), where)
-        check_id(entry[key], where)
+    where = f'{path}: {"image" if coco else "sample"}'
+    check_records(entries, {key: Id}, where)
     if not coco:
         order = ('session_id', 'camera_id', 'frame_number')
         entries = sorted(entries, key=lambda s: [_sortable(s.get(k)) for k in order])
@@ -293,7 +236,7 @@ def _json_names(content: Any, path: str) -> list[str]:
 
 
 def _sortable(value: Any) -> tuple[float, str]:
-    """Numbers by value, then texts; a missing key first."""
+    """Numbers by value, then strings; a missing key first."""
     if value is None:
         return (-np.inf, '')
     if isinstance(value, str):

@@ -1,20 +1,16 @@
 """Another background behind a person."""
 
-import os.path as osp
-from pathlib import Path
 from typing import Any
 
 import cv2
 import numpy as np
-from mmengine.fileio import list_dir_or_file
 
 from sapiens2_mm.registry import TRANSFORMS
 
+from ..io.folder import list_images
 from ..io.image import read_image
 from .base import RandomTransform
 from .maps import straight_bgr
-
-_SUFFIXES = ('.jpg', '.jpeg', '.png', '.bmp', '.webp')
 
 
 @TRANSFORMS.register_module()
@@ -54,22 +50,7 @@ class RandomBackground(RandomTransform):
     def paths(self) -> list[str]:
         """All photos of the folder, sorted."""
         if self._paths is None:
-            names = []
-            if osp.isdir(self.background_dir):
-                names = list_dir_or_file(
-                    self.background_dir, list_dir=False, recursive=True
-                )
-            self._paths = sorted(
-                osp.join(self.background_dir, name)
-                for name in names
-                if name.lower().endswith(_SUFFIXES)
-            )
-            if not self._paths:
-                raise FileNotFoundError(
-                    f'RandomBackground: no image in {self.background_dir!r}; give a '
-                    'folder of photos without people, or remove RandomBackground '
-                    'from train_pipeline'
-                )
+            self._paths = list_images(self.background_dir)
         return self._paths
 
     def parameters(self, size: tuple[int, int]) -> np.ndarray:
@@ -182,20 +163,12 @@ class RandomMatteBackground(RandomTransform):
 
     def __init__(self, folder: str, prob: float = 1.0) -> None:
         super().__init__(prob)
-        suffixes = ('.jpg', '.jpeg', '.png', '.webp')
-        self.paths = sorted(
-            path for path in Path(folder).rglob('*') if path.suffix.lower() in suffixes
-        )
-        if not self.paths:
-            raise FileNotFoundError(
-                f'RandomMatteBackground: no picture in {folder}; expected files ending '
-                f'in {suffixes}'
-            )
+        self.paths = list_images(folder)
 
-    def parameters(self, size: tuple[int, int]) -> Path:
+    def parameters(self, size: tuple[int, int]) -> str:
         return self.paths[np.random.randint(len(self.paths))]
 
-    def apply(self, results: dict[str, Any], path: Path) -> None:
+    def apply(self, results: dict[str, Any], path: str) -> None:
         if not results['gt_foreground_mask'].all():
             return
         height, width = results['img'].shape[:2]

@@ -11,7 +11,7 @@ from sapiens2_mm.registry import TRANSFORMS
 from ..io.array_file import read_array
 from ..io.image import read_image, to_bgr_uint8
 from ..io.label_image import read_label_image
-from ..seg.label_map import UNKNOWN, label_table
+from ..seg.label_map import UNKNOWN, label_lookup
 from .base import check_choice, get_entry
 from .decoding import DECODERS, set_cameras
 from .maps import MAPS, resize_nearest
@@ -88,13 +88,13 @@ class LoadSegAnnotations(BaseTransform):
             return results
         values = read_label_image(path, self.palette, self.backend_args)
         _check_shape(values, path, results['ori_shape'], results)
-        table = label_table(
+        lookup = label_lookup(
             results['num_classes'],
             results['label_map'],
             results['reduce_zero_label'],
             results['ignore_index'],
         )
-        labels = table[values]
+        labels = lookup[values]
         if labels.min() == UNKNOWN:
             raise ValueError(
                 f'mask {path}: pixel values {np.unique(values[labels == UNKNOWN])} are '

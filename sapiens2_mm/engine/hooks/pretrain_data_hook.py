@@ -7,7 +7,7 @@ from mmengine import dist
 from mmengine.hooks import Hook
 from mmengine.runner import Runner
 
-from sapiens2_mm.datasets.pretrain.usable_image import describe
+from sapiens2_mm.datasets.pretrain.skipping import describe_skip
 from sapiens2_mm.registry import HOOKS
 
 _KEY = 'data_positions'
@@ -84,7 +84,7 @@ class PretrainDataHook(Hook):
             reasons |= part
         if not reasons or dist.get_rank() > 0:
             return
-        messages = [describe(*item) for item in sorted(reasons.items())]
+        messages = [describe_skip(*item) for item in sorted(reasons.items())]
         path = Path(runner.log_dir) / 'unusable_images.txt'
         path.write_text('\n'.join(messages) + '\n', encoding='utf-8')
         shown = '\n  '.join(messages[:_NUM_SHOWN])

@@ -61,9 +61,9 @@ def test_list_dataset(tmp_path, image):
     'content, message',
     [
         ('[', r'list\.json is not a readable JSON file'),
-        ('[]', 'at least one entry'),
-        ('{"image": "a"}', 'must hold a list'),
-        ('[{"image": "a"}]', 'entry 0 of'),
+        ('[]', r'list\.json lists no image'),
+        ('{"image": "a"}', 'entry: expected a list'),
+        ('[{"image": "a"}]', 'entry 0: mask must be a string, got nothing'),
     ],
 )
 def test_list_errors(tmp_path, content, message):

@@ -73,13 +73,11 @@ def test_table_without_links_and_from_a_file(mini_coco, table5, tmp_path):
 
 def test_what_is_no_table(mini_coco, table5, tmp_path):
     path = mini_coco({})
-    with pytest.raises(TypeError, match=r"from_file='table\.py'\), got 'mine\.py'"):
+    with pytest.raises(TypeError, match=r"from_file='keypoints\.py'\), got 'mine\.py'"):
         build(path, 'mine.py')
     (tmp_path / 'other.py').write_text('a = 1\n')
-    with pytest.raises(ValueError, match='holds no keypoint table: no dataset_info'):
+    with pytest.raises(ValueError, match='has no dataset_info, the keypoint metainfo'):
         build(path, dict(from_file=str(tmp_path / 'other.py')))
-    with pytest.raises(ValueError, match="data_prefix needs the key 'img'"):
-        build(path, table5, data_prefix=dict(images=''))
 
 
 def test_table_and_sigmas_must_agree(mini_coco, table5):
@@ -168,8 +166,7 @@ def test_nobody_left(mini_coco, table5):
         build(mini_coco({}), table5, category_names=['cat'])
     with pytest.raises(ValueError, match='dropped 1 by filter_cfg'):
         build(mini_coco({}), table5, filter_cfg=dict(bbox_score_thr=2.0))
-    with pytest.raises(TypeError, match=r"write \['person'\]"):
-        build(mini_coco({}), table5, category_names='person')
+    assert len(build(mini_coco({}), table5, category_names='person')) == 1
 
 
 @pytest.mark.parametrize('category', [0, 7])
@@ -192,12 +189,12 @@ def test_any_id(mini_coco, table5):
 @pytest.mark.parametrize(
     'person, message',
     [
-        (dict(id=None), 'annotation None: an id must be a number or a text'),
-        (dict(id=[0]), r'an id must be a number or a text, got \[0\]'),
-        (dict(image_id=99), 'image_id 99 is not an image'),
-        (dict(image_id='0'), "image_id '0' is not an image"),
-        (dict(image_id={}), 'image_id: an id must be'),
-        (dict(bbox=[1, 2, 3]), 'bbox has 3 numbers'),
+        (dict(id=None), 'annotation 0: id must be a number or a string, got None'),
+        (dict(id=[0]), r'id must be a number or a string, got \[0\]'),
+        (dict(image_id=99), 'annotation 0: image_id 99 is not in the file'),
+        (dict(image_id='0'), "image_id '0' is not in the file"),
+        (dict(image_id={}), 'image_id must be a number or a string, got {}'),
+        (dict(bbox=[1, 2, 3]), r'bbox: expected 4 numbers, got \[1, 2, 3\]'),
         (dict(bbox='4 6 40 52'), "bbox: expected numbers, got '4 6 40 52'"),
         (dict(area='big'), "area: expected numbers, got 'big'"),
         (dict(iscrowd='0'), "iscrowd must be 0 or 1, got '0'"),
@@ -211,21 +208,29 @@ def test_faulty_annotation(mini_coco, table5, person, message):
 @pytest.mark.parametrize(
     'part, entry, message',
     [
-        ('images', 3, 'image number 0: expected an object, got 3'),
-        ('images', dict(file_name='a.png'), r"image number 0: \['id'\] missing"),
-        ('images', dict(id=0), r"image 0: \['file_name', 'height', 'width'\] missing"),
+        ('images', 3, 'image 0: expected an object, got 3'),
+        (
+            'images',
+            dict(file_name='a.png'),
+            'image 0: id must be a number or a string',
+        ),
+        ('images', dict(id=0), 'image 0: file_name must be a string, got nothing'),
         (
             'images',
             dict(id=0, file_name='a.png', width='48', height=64),
-            "width and height must be numbers of pixels, got '48' and 64",
+            "image 0: width must be a number, got '48'",
         ),
         (
             'images',
             dict(id=0, file_name=None, width=48, height=64),
-            'file_name must be a text, got None',
+            'file_name must be a string, got None',
         ),
-        ('annotations', 'x', "annotation number 0: expected an object, got 'x'"),
-        ('categories', dict(name='person'), r"category number 0: \['id'\] missing"),
+        ('annotations', 'x', "annotation 0: expected an object, got 'x'"),
+        (
+            'categories',
+            dict(name='person'),
+            'category 0: id must be a number or a string',
+        ),
     ],
 )
 def test_faulty_entry(mini_coco, table5, part, entry, message):
@@ -254,12 +259,14 @@ def test_faulty_file(mini_coco, table5, tmp_path):
     content = json.loads(path.read_text())
     del content['images'][0]['width']
     path.write_text(json.dumps(content))
-    with pytest.raises(ValueError, match=r"image 0: \['width'\] missing"):
+    with pytest.raises(
+        ValueError, match='image 0: width must be a number, got nothing'
+    ):
         build(path, table5)
     path.write_text('[]')
-    with pytest.raises(ValueError, match='not a COCO-style file'):
+    with pytest.raises(ValueError, match=r'expected an object, got \[\]'):
         build(path, table5)
-    with pytest.raises(FileNotFoundError, match=r'nothing\.json does not exist'):
+    with pytest.raises(FileNotFoundError, match=r"nothing\.json' does not exist"):
         build(tmp_path / 'nothing.json', table5)
 
 
@@ -275,6 +282,7 @@ def test_detections(mini_coco, table5, tmp_path):
     path = mini_coco({}, {}, categories=[dict(id=7, name='worker')])
     good = dict(image_id=1, category_id=7, bbox=[2, 3, 10, 20], score=0.5)
     boxes = tmp_path / 'boxes.json'
+    nan = float('nan')
     boxes.write_text(
         json.dumps([good, {**good, 'category_id': 3}, {**good, 'bbox': [0, 0, 0, 1]}])
     )
@@ -283,15 +291,25 @@ def test_detections(mini_coco, table5, tmp_path):
     np.testing.assert_array_equal(dataset[0]['bbox'], [[2, 3, 12, 23]])
     assert dataset[0]['bbox_score'] == [0.5] and dataset[0]['img_id'] == 1
     for text, message in [
-        (json.dumps([{**good, 'image_id': 'else'}]), "detection 0 is of image 'else'"),
-        (json.dumps(dict(images=[])), 'expected a list of detections'),
+        (
+            json.dumps([{**good, 'image_id': 'else'}]),
+            "detection 0: image_id 'else' is not in",
+        ),
+        (json.dumps(dict(images=[])), 'detection: expected a list'),
         (
             json.dumps([{**good, 'bbox': [1, 2, 3]}]),
-            'detection 0: expected a bbox of 4',
+            'detection 0: bbox: expected 4 numbers',
         ),
-        (json.dumps([{**good, 'bbox': 'all'}]), "bbox: expected numbers, got 'all'"),
-        (json.dumps([dict(image_id=0)]), r"detection 0: \['bbox', 'score'\] missing"),
-        (json.dumps([{**good, 'score': None}]), 'left out 1 with a box or score that'),
+        (
+            json.dumps([{**good, 'bbox': 'all'}]),
+            "bbox must be a list, got 'all'",
+        ),
+        (
+            json.dumps([dict(image_id=0)]),
+            'bbox must be a list, got nothing',
+        ),
+        (json.dumps([{**good, 'score': None}]), 'score must be a number, got None'),
+        (json.dumps([{**good, 'score': nan}]), 'left out 1 with a box or score that'),
         ('[{"image_id": 0', r'boxes\.json is not a readable JSON file'),
     ]:
         boxes.write_text(text)
@@ -303,9 +321,11 @@ def test_indices(mini_coco, table5):
     path = mini_coco({}, {}, {})
     assert [sample['id'] for sample in build(path, table5, indices=[2, 0])] == [2, 0]
     assert len(build(path, table5, indices=2)) == 2
-    for indices in (0, [], [3]):
-        with pytest.raises(ValueError, match=r'do not name persons of the 3 that'):
+    for indices in (0, []):
+        with pytest.raises(ValueError, match=r'left of .* dropped 3 by indices'):
             build(path, table5, indices=indices)
+    with pytest.raises(IndexError):
+        build(path, table5, indices=[3])
 
 
 def test_training_files_of_several_categories_join(mini_coco, table5, tmp_path):

@@ -6,20 +6,20 @@ from sapiens2_mm.datasets.seg.seg_classes import check_classes, flip_pairs, make
 
 @pytest.mark.parametrize('classes', [3, (1, 2), 'ab', [None]])
 def test_class_lists_that_are_none(classes):
-    with pytest.raises(TypeError, match='Own: classes must be a list of names, got'):
+    with pytest.raises(TypeError, match=r'Own: .*must be a list of names, got'):
         check_classes(classes, classes, 'Own')
 
 
 def test_labels_have_8_bits():
     names = [f'c{i}' for i in range(256)]
     check_classes(names[:255], names, 'Own')
-    with pytest.raises(ValueError, match=r'at most 255 classes, got 256.*8 bits'):
+    with pytest.raises(ValueError, match=r'classes must be 1 to 255 .*8 bits.*got 256'):
         check_classes(names, names, 'Own')
 
 
 @pytest.mark.parametrize('palette', ['random', [0, 0, 0], [(0, 0)], [(0, 0, 'x')]])
 def test_palettes_that_are_none(palette):
-    with pytest.raises(ValueError, match='palette: expected RGB triples of 0 to 255'):
+    with pytest.raises(ValueError, match='palette: expected 1 RGB colors of 0 to 255'):
         make_palette(('a',), palette, {})
 
 
@@ -30,7 +30,7 @@ def test_pairs_that_are_none(pairs):
 
 
 def test_faulty_label_maps():
-    with pytest.raises(TypeError, match=r'expected a dict of pixel value.*\[0, 1\]'):
+    with pytest.raises(TypeError, match='cannot convert dictionary'):
         compose_label_map([0, 1], 'ab', 'ab')
     for wrong in ({-1: 0}, {65536: 0}, {0: 0.5}, {0: 'a'}):
         with pytest.raises(ValueError, match='pixel values must be 0 to 65535') as info:

@@ -102,7 +102,7 @@ def test_composite_in_linear_light(tmp_path, image):
     assert (step(known_partly)['img'] == image).all()
     never = RandomMatteBackground(str(tmp_path / 'backgrounds'), prob=0.0)
     assert (never(load(tmp_path, image, matte))['img'] == image).all()
-    with pytest.raises(FileNotFoundError, match='no picture in'):
+    with pytest.raises(FileNotFoundError, match='no file in'):
         RandomMatteBackground(str(tmp_path / 'nothing'))
 
 
