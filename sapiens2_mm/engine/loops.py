@@ -11,8 +11,8 @@ class SeekingTrainLoop(IterBasedTrainLoop):
     """Iteration-based training that resumes its data by seeking.
 
     mmengine's loop loads and drops all batches that a resumed run has already used.
-    This one tells the sampler (``DrawSampler``), or finds told by
-    ``PretrainDataHook``, the dataset (``TarShardDataset``), where to begin.
+    Here the sampler (``DrawSampler``) begins at the right place, or the dataset
+    (``TarShardDataset``), to which ``PretrainDataHook`` gives its positions.
 
     Args: as mmengine's ``IterBasedTrainLoop``.
 

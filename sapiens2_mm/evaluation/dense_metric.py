@@ -44,22 +44,17 @@ class DenseMetric(BaseMetric):
             missing = [field for field in self.fields if field not in sample]
             if missing:
                 raise ValueError(
-                    f'{name}: the sample of {path} lacks {missing}; gt_* fields come '
-                    'from the test pipeline, pred_* from the head'
+                    f'{name}: {path} lacks {missing}; load gt_* in the test pipeline'
                 )
             values = [sample[field].cpu() for field in self.fields]
             if len({x.shape[1:] for x in values if x.ndim == 3}) > 1:
                 raise ValueError(
                     f'{name}: fields of {path} differ in size: '
-                    f'{[tuple(x.shape) for x in values]}; use with_maps=False in the '
-                    'test pipeline'
+                    f'{[tuple(x.shape) for x in values]}; use with_maps=False to load'
                 )
             for field, value in zip(self.fields, values, strict=True):
                 if field.startswith('pred_') and not value.isfinite().all():
-                    raise ValueError(
-                        f'{name}: {field} of {path} is not finite; the model has '
-                        'diverged, train again with a lower rate or in float32'
-                    )
+                    raise ValueError(f'{name}: {field} of {path} is not finite')
             self.results.append(self.measure(*values))
 
     def compute_metrics(self, results: list[Sums]) -> dict[str, float]:
@@ -68,8 +63,8 @@ class DenseMetric(BaseMetric):
             for key in results[0]
         }
         if 'count' in totals and not totals['count']:
+            name = type(self).__name__
             raise ValueError(
-                f'{type(self).__name__}: none of {len(results)} samples has a valid '
-                'pixel; check the masks'
+                f'{name}: none of {len(results)} samples has a valid pixel'
             )
         return {key: float(value) for key, value in self.summarize(totals).items()}

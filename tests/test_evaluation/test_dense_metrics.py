@@ -63,7 +63,7 @@ def evaluate(metric, samples, batch_size=1):
 
 
 @pytest.mark.parametrize('name', ['normal', 'pointmap', 'albedo'])
-def test_figures_equal_the_reference(name, data_dir):
+def test_metrics_equal_the_reference(name, data_dir):
     inputs = load_file(data_dir / 'losses_dense.safetensors')
     expected = json.loads((data_dir / 'metrics_dense.json').read_text())[name]
     one = torch.ones(1)
@@ -82,10 +82,10 @@ def test_figures_equal_the_reference(name, data_dir):
         for i in range(2)
     ]
     metric = METRICS.build(dict(type=f'sapiens2_mm.{name.title()}Metric'))
-    figures = evaluate(metric, samples)
-    assert figures.keys() == {f'{name}/{key}' for key in expected}
+    metrics = evaluate(metric, samples)
+    assert metrics.keys() == {f'{name}/{key}' for key in expected}
     for key, value in expected.items():
-        assert figures[f'{name}/{key}'] == pytest.approx(value, rel=1e-5, abs=1e-6)
+        assert metrics[f'{name}/{key}'] == pytest.approx(value, rel=1e-5, abs=1e-6)
 
 
 @pytest.mark.parametrize('cls', ALL)
@@ -107,9 +107,9 @@ def _one_process(rank, path, port):
     for cls in ALL:
         metric = cls()
         metric.process(None, shard)
-        figures = metric.evaluate(5)
+        metrics = metric.evaluate(5)
         if rank == 0:
-            results[cls.__name__] = figures
+            results[cls.__name__] = metrics
     if rank == 0:
         torch.save(results, path)
     dist.barrier()
@@ -176,14 +176,14 @@ def test_angles_by_hand():
     angles = angular_error(pred, target, valid)
     torch.testing.assert_close(angles, torch.tensor([0.0, 90, 180, 45]).double())
     assert angular_error(pred, target, ~valid).numel() == 0
-    figures = evaluate(
+    metrics = evaluate(
         NormalMetric(),
         [dict(pred_normal=pred, gt_normal=target, gt_mask=valid)],
     )
-    assert figures['normal/normal_mae'] == pytest.approx(78.75)
+    assert metrics['normal/normal_mae'] == pytest.approx(78.75)
     rmse = sqrt((90**2 + 180**2 + 45**2) / 4)
-    assert figures['normal/normal_rmse'] == pytest.approx(rmse)
-    assert figures['normal/within_5_0_deg'] == 25
+    assert metrics['normal/normal_rmse'] == pytest.approx(rmse)
+    assert metrics['normal/within_5_0_deg'] == 25
 
 
 def test_thresholds_are_strict():
@@ -191,9 +191,9 @@ def test_thresholds_are_strict():
     pred = torch.tensor([1.0, 0, 0]).reshape(3, 1, 1)  # exactly 90 degrees
     metric = NormalMetric(thresholds=(90, 90.01))
     mask = torch.ones(1, 1, 1, dtype=torch.bool)
-    figures = evaluate(metric, [dict(pred_normal=pred, gt_normal=target, gt_mask=mask)])
-    assert figures['normal/within_90_0_deg'] == 0
-    assert figures['normal/within_90_01_deg'] == 100
+    metrics = evaluate(metric, [dict(pred_normal=pred, gt_normal=target, gt_mask=mask)])
+    assert metrics['normal/within_90_0_deg'] == 0
+    assert metrics['normal/within_90_01_deg'] == 100
 
 
 def test_histogram_median():
@@ -202,7 +202,7 @@ def test_histogram_median():
 
 
 def test_pointmap_units():
-    """Canonical figures ignore the predicted scale, metric ones use it."""
+    """Canonical metrics ignore the predicted scale, metric ones use it."""
     points = torch.rand(3, 8, 8) + 1
     sample = dict(
         gt_pointmap=points,
@@ -245,10 +245,10 @@ def test_whole_windows_keep_the_outside_out():
 
 def test_perfect_albedo():
     sample = some_samples()[4]
-    figures = evaluate(AlbedoMetric(), [dict(sample, pred_albedo=sample['gt_albedo'])])
-    assert figures['albedo/mae'] == figures['albedo/grad_l1'] == 0
-    assert figures['albedo/psnr'] == inf
-    assert figures['albedo/ssim'] == pytest.approx(1)
+    metrics = evaluate(AlbedoMetric(), [dict(sample, pred_albedo=sample['gt_albedo'])])
+    assert metrics['albedo/mae'] == metrics['albedo/grad_l1'] == 0
+    assert metrics['albedo/psnr'] == inf
+    assert metrics['albedo/ssim'] == pytest.approx(1)
 
 
 def test_psnr_by_hand():
@@ -257,9 +257,9 @@ def test_psnr_by_hand():
         pred_albedo=torch.full((3, 16, 16), 0.1),
         gt_mask=torch.ones(1, 16, 16, dtype=torch.bool),
     )
-    figures = evaluate(AlbedoMetric(), [sample])
-    assert figures['albedo/psnr'] == pytest.approx(20, rel=1e-5)
-    assert figures['albedo/mae'] == pytest.approx(0.1, rel=1e-5)
+    metrics = evaluate(AlbedoMetric(), [sample])
+    assert metrics['albedo/psnr'] == pytest.approx(20, rel=1e-5)
+    assert metrics['albedo/mae'] == pytest.approx(0.1, rel=1e-5)
 
 
 def test_depth_alignment():
@@ -268,13 +268,13 @@ def test_depth_alignment():
     cases = {'none': target, 'scale': target / 3, 'scale_shift': 2 - target / 3}
     for alignment, pred in cases.items():
         sample = dict(gt_depth=target, pred_depth=pred, gt_mask=mask)
-        figures = evaluate(DepthMetric(alignment=alignment), [sample])
-        assert figures['depth/abs_rel'] < 1e-5 and figures['depth/rmse'] < 1e-5
-        assert figures['depth/delta1'] == 1
+        metrics = evaluate(DepthMetric(alignment=alignment), [sample])
+        assert metrics['depth/abs_rel'] < 1e-5 and metrics['depth/rmse'] < 1e-5
+        assert metrics['depth/delta1'] == 1
     double = dict(gt_depth=target, pred_depth=2 * target, gt_mask=mask)
-    figures = evaluate(DepthMetric(alignment='none'), [double])
-    assert figures['depth/abs_rel'] == pytest.approx(1, rel=1e-5)
-    assert figures['depth/delta3'] == 0  # a factor 2 is beyond 1.25 ** 3
+    metrics = evaluate(DepthMetric(alignment='none'), [double])
+    assert metrics['depth/abs_rel'] == pytest.approx(1, rel=1e-5)
+    assert metrics['depth/delta3'] == 0  # a factor 2 is beyond 1.25 ** 3
     fitted = align_depth(torch.tensor([1.0, 2]), torch.tensor([2.0, 2]), False)
     assert fitted.tolist() == pytest.approx([1.2, 2.4])
 
@@ -287,8 +287,8 @@ def test_matting_by_hand():
         pred_foreground=torch.full((3, 4, 4), 0.25),
         gt_foreground_mask=torch.zeros(1, 4, 4, dtype=torch.bool),
     )
-    figures = evaluate(MattingMetric(), [sample])
-    assert figures == {'matting/alpha_mae': 0.5, 'matting/alpha_mse': 0.25}
+    metrics = evaluate(MattingMetric(), [sample])
+    assert metrics == {'matting/alpha_mae': 0.5, 'matting/alpha_mse': 0.25}
     sample['gt_foreground_mask'][:, :2] = True
-    figures = evaluate(MattingMetric(with_foreground=True), [sample])
-    assert figures['matting/foreground_mae'] == 0.25
+    metrics = evaluate(MattingMetric(with_foreground=True), [sample])
+    assert metrics['matting/foreground_mae'] == 0.25

@@ -52,7 +52,7 @@ class PrototypeHead(BaseModule):
         self.prototypes = nn.Linear(bottleneck_dims, num_prototypes, bias=False)
 
     def init_weights(self) -> None:
-        """Matrices: truncated normal, std 0.02 unless told otherwise; biases 0."""
+        """Matrices: truncated normal, std 0.02 or ``prototype_std``; biases 0."""
         for module in self.mlp:
             if isinstance(module, nn.Linear):
                 trunc_normal_(module.weight, std=0.02)
