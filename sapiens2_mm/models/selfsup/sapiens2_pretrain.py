@@ -172,8 +172,8 @@ class Sapiens2Pretrain(BaseSelfSupervisor):
         num_globals = self.num_global_views
         if len(inputs) != num_globals + self.num_local_views:
             raise ValueError(
-                f'Sapiens2Pretrain: expected {num_globals} global and '
-                f'{self.num_local_views} local views of MultiView, got {len(inputs)}'
+                f'Sapiens2Pretrain: MultiViewCrop must give {num_globals} global and '
+                f'{self.num_local_views} local views, got {len(inputs)}'
             )
         batch_size = len(inputs[0])
         globals_ = torch.cat(inputs[:num_globals])  # (G*B, 3, H, W)
