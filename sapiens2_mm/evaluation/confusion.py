@@ -21,24 +21,20 @@ def confusion_matrix(
         (C, C) int64 on the device of ``pred``; rows are true classes.
 
     Raises:
-        ValueError: if shapes differ or a value is out of range.
+        ValueError: if shapes differ or a label is out of range.
     """
     if pred.shape != label.shape:
-        raise ValueError(
-            f'prediction {tuple(pred.shape)} and label {tuple(label.shape)} differ in '
-            'size'
-        )
+        sizes = f'prediction {tuple(pred.shape)} and label {tuple(label.shape)}'
+        raise ValueError(f'{sizes} differ in size')
     label = label.to(pred.device)
     valid = label != ignore_index
     pred, label = pred[valid].long(), label[valid].long()
-    for name, values in (('label', label), ('prediction', pred)):
-        wrong = (values < 0) | (values >= num_classes)
-        if wrong.any():
-            raise ValueError(
-                f'{name} values must be 0 to {num_classes - 1}'
-                + (f' or {ignore_index} (ignored)' if name == 'label' else '')
-                + f', got {values[wrong].unique().tolist()}'
-            )
+    wrong = label[(label < 0) | (label >= num_classes)].unique().tolist()
+    if wrong:
+        raise ValueError(
+            f'label values must be 0 to {num_classes - 1} or {ignore_index} (ignored), '
+            f'got {wrong}'
+        )
     flat = label * num_classes + pred
     return flat.bincount(minlength=num_classes**2).view(num_classes, num_classes)
 
