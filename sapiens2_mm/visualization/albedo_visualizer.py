@@ -3,9 +3,8 @@
 import numpy as np
 
 from sapiens2_mm.registry import VISUALIZERS
-from sapiens2_mm.structures import DenseDataSample
 
-from .dense_visualizer import DenseVisualizer, foreground, get_map, on_background
+from .dense_visualizer import DenseVisualizer
 
 
 def to_uint8(values: np.ndarray) -> np.ndarray:
@@ -20,13 +19,7 @@ class AlbedoVisualizer(DenseVisualizer):
     Source: Sapiens2 official repository, demo of the albedo task.
     """
 
-    def panels(
-        self, image: np.ndarray, data_sample: DenseDataSample, kinds: list[str]
-    ) -> list[np.ndarray]:
-        mask = foreground(data_sample, image.shape[:2])
-        maps = [get_map(data_sample, f'{kind}_albedo') for kind in kinds]
-        return [
-            on_background(to_uint8(albedo), mask)
-            for albedo in maps
-            if albedo is not None
-        ]
+    field = 'albedo'
+
+    def colors(self, values: np.ndarray) -> np.ndarray:
+        return to_uint8(values)

@@ -15,12 +15,16 @@ BACKGROUND_GRAY = 100
 class DenseVisualizer(Visualizer):
     """Draws image, annotation and prediction side by side.
 
-    A subclass defines ``panels``.
+    A subclass names the field of one map and defines ``colors``, or defines
+    ``panels``.
 
     Args:
         name: of the instance, see mmengine's ``Visualizer``.
         kwargs: see mmengine's ``Visualizer``.
     """
+
+    field: str
+    background = BACKGROUND_GRAY  # gray level outside the foreground
 
     def __init__(self, name: str = 'visualizer', **kwargs: Any) -> None:
         super().__init__(name=name, **kwargs)
@@ -38,6 +42,16 @@ class DenseVisualizer(Visualizer):
         Returns:
             (H, any, 3) uint8 RGB arrays.
         """
+        mask = foreground(data_sample, image.shape[:2])
+        maps = [get_map(data_sample, f'{kind}_{self.field}') for kind in kinds]
+        return [
+            on_background(self.colors(values), mask, self.background)
+            for values in maps
+            if values is not None
+        ]
+
+    def colors(self, values: np.ndarray) -> np.ndarray:
+        """(H, W, C) map to (H, W, 3) uint8 RGB."""
         raise NotImplementedError
 
     def add_datasample(

@@ -3,9 +3,8 @@
 import numpy as np
 
 from sapiens2_mm.registry import VISUALIZERS
-from sapiens2_mm.structures import DenseDataSample
 
-from .dense_visualizer import DenseVisualizer, foreground, get_map, on_background
+from .dense_visualizer import DenseVisualizer
 
 
 def normal_colors(normals: np.ndarray) -> np.ndarray:
@@ -28,13 +27,8 @@ class NormalVisualizer(DenseVisualizer):
     Source: Sapiens2 official repository, colors of the normal task.
     """
 
-    def panels(
-        self, image: np.ndarray, data_sample: DenseDataSample, kinds: list[str]
-    ) -> list[np.ndarray]:
-        mask = foreground(data_sample, image.shape[:2])
-        maps = [get_map(data_sample, f'{kind}_normal') for kind in kinds]
-        return [
-            on_background(normal_colors(normals), mask, background=0)
-            for normals in maps
-            if normals is not None
-        ]
+    field = 'normal'
+    background = 0
+
+    def colors(self, values: np.ndarray) -> np.ndarray:
+        return normal_colors(values)
