@@ -96,7 +96,7 @@ def _list_files(
     names = [name for name in names if name.lower().endswith(ends)]
     if not names:
         raise FileNotFoundError(
-            f'no file in {folder!r} ends in any of {ends}; check data_root and '
-            'data_prefix'
+            f'no file in {folder!r} ends in any of {ends}; check the path of the '
+            'folder and the suffixes'
         )
     return names

@@ -16,6 +16,8 @@ from .base import check_choice, get_entry
 from .decoding import DECODERS, set_cameras
 from .maps import MAPS, resize_nearest
 
+OPAQUE = 0.996  # from this alpha on, the image shows nothing but the foreground
+
 
 @TRANSFORMS.register_module()
 class LoadImage(BaseTransform):
@@ -192,9 +194,6 @@ class LoadDenseAnnotations(BaseTransform):
             f'{type(self).__name__}(fields={self.fields}, '
             f'with_camera={self.with_camera}, excluded_parts={self.excluded_parts})'
         )
-
-
-OPAQUE = 0.996  # from here on, the image shows nothing but the foreground
 
 
 @TRANSFORMS.register_module()
