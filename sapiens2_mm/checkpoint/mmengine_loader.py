@@ -4,6 +4,9 @@ Registered with mmengine's ``CheckpointLoader``, the documented place for that, 
 mmengine's module is imported, see ``sapiens2_mm._import_hooks``. From then on
 ``load_from``, ``resume``, ``init_cfg`` and ``load_checkpoint`` of every library read
 local files, ``http(s)://`` and ``hf://`` by our rules; ``torch.load`` is untouched.
+
+A file of mmengine holds the config of its run as text. mmengine executes that text when
+a run is resumed and when an inferencer gets no config, so it is left out here.
 """
 
 from types import ModuleType
@@ -16,6 +19,12 @@ from .layouts.names import to_our_names
 def load_from_local(filename: str, map_location: Any = None) -> dict:
     checkpoint = read_checkpoint(filename, map_location)
     checkpoint['state_dict'] = to_our_names(checkpoint['state_dict'])
+    hub = checkpoint.get('message_hub')
+    info = hub.get('runtime_info') if isinstance(hub, dict) else None
+    for entries in (checkpoint['meta'], info):
+        if isinstance(entries, dict):
+            entries.pop('config', None)
+            entries.pop('cfg', None)
     return checkpoint
 
 

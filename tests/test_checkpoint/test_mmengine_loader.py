@@ -7,7 +7,9 @@ import sys
 import numpy as np
 import pytest
 import torch
+from mmengine.config import Config
 from mmengine.evaluator import Evaluator
+from mmengine.infer import BaseInferencer
 from mmengine.runner import Runner
 from mmengine.runner.checkpoint import _load_checkpoint_with_prefix
 from toy_run import ToyData, ToyMetric, ToyModel
@@ -112,3 +114,21 @@ def test_prefix_of_mmengine(save):
     path = save(ToyModel().state_dict(), 'w.safetensors')
     state = _load_checkpoint_with_prefix('backbone', path)
     assert 'cls_token' in state and 'head.final_layer.bias' not in state
+
+
+def test_no_text_of_a_file_is_executed(tmp_path):
+    stock_runner(tmp_path / 'a').train()
+    checkpoint = torch.load(tmp_path / 'a' / 'iter_2.pth', weights_only=False)
+    trap = tmp_path / 'executed'
+    code = f"open({str(trap)!r}, 'w').close()\n"
+    checkpoint['meta'].update(config=code, cfg=code)
+    checkpoint['message_hub']['runtime_info']['cfg'] = code
+    path = str(tmp_path / 'hostile.pth')
+    torch.save(checkpoint, path)
+    resumed = stock_runner(tmp_path / 'b', load_from=path, resume=True)
+    resumed.train()
+    assert resumed.iter == 4
+    assert resumed.message_hub.get_info('cfg') == resumed.cfg.pretty_text
+    with pytest.raises(ValueError, match='Cannot find the config in the checkpoint'):
+        BaseInferencer._init_model(None, Config(), path)
+    assert not trap.exists()
