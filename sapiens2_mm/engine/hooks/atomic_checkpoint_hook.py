@@ -6,7 +6,7 @@ from typing import Any
 from mmengine.dist import is_main_process
 from mmengine.fileio import LocalBackend, register_backend
 from mmengine.hooks import CheckpointHook
-from mmengine.runner import Runner
+from mmengine.runner import Runner, find_latest_checkpoint
 
 from sapiens2_mm.checkpoint.io.atomic import write_atomically
 from sapiens2_mm.registry import HOOKS
@@ -25,6 +25,19 @@ class AtomicLocalBackend(LocalBackend):
 
 
 register_backend(_BACKEND, AtomicLocalBackend, force=True)
+
+
+def latest_checkpoint(work_dir: str | Path) -> str | None:
+    """The file that ``last_checkpoint`` in the work folder of a run names."""
+    path = find_latest_checkpoint(work_dir)
+    return None if path is None else str(Path(work_dir, path))
+
+
+def _resumes_in(out_dir: str, runner: Runner) -> bool:
+    source = runner._load_from or latest_checkpoint(runner.work_dir)
+    if not runner._resume or source is None:
+        return False
+    return Path(source).resolve().parent == Path(out_dir).resolve()
 
 
 class _RemovesLater:
@@ -47,8 +60,10 @@ class AtomicCheckpointHook(CheckpointHook):
 
     Checkpoints and ``last_checkpoint`` appear complete under their final names, and an
     old checkpoint is removed only when the new one is on the disk; mmengine writes in
-    place and removes first. All arguments are those of ``CheckpointHook``; with
-    ``backend_args`` or a remote ``out_dir`` the writing is left to that storage.
+    place and removes first. Only files of the run in its own folder are ever removed;
+    a run that is resumed from another folder leaves that one as it is. All arguments
+    are those of ``CheckpointHook``; with ``backend_args`` or a remote ``out_dir`` the
+    writing is left to that storage.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -58,10 +73,47 @@ class AtomicCheckpointHook(CheckpointHook):
             self.backend_args = dict(backend=_BACKEND)
 
     def before_train(self, runner: Runner) -> None:
+        info = runner.message_hub.runtime_info
+        # What a resumed file names may be files of another run, or any file.
+        steps = info.get('keep_ckpt_ids', [])
+        best = {key: info[key] for key in info if key.startswith('best_ckpt')}
+        info.update(dict.fromkeys(best))
+        if steps:
+            info['keep_ckpt_ids'] = []
         super().before_train(runner)
+        if _resumes_in(self.out_dir, runner):
+            self._take_over(runner, steps, best)
         if self.backend_args == dict(backend=_BACKEND) and is_main_process():
             for leftover in Path(self.out_dir).glob('.*.pth.*.tmp'):
                 leftover.unlink()
+
+    def _take_over(self, runner: Runner, steps: Any, best: dict[str, Any]) -> None:
+        """Go on with the files of this folder that a resumed run has written."""
+        for key, path in best.items():
+            name = Path(str(path)).name
+            if name.startswith('best_') and Path(self.out_dir, name).is_file():
+                path = self.file_backend.join_path(self.out_dir, name)
+                runner.message_hub.update_info(key, path)
+                if key == 'best_ckpt':
+                    self.best_ckpt_path = path
+                else:
+                    self.best_ckpt_path_dict[key.removeprefix('best_ckpt_')] = path
+        if self.max_keep_ckpts > 0 and steps:
+            steps = [step for step in steps if isinstance(step, int)]
+            if is_main_process():
+                for step in steps[: -self.max_keep_ckpts]:
+                    self._remove_step(step)
+            self.keep_ckpt_ids.extend(steps)
+            runner.message_hub.update_info('keep_ckpt_ids', list(self.keep_ckpt_ids))
+
+    def _remove_step(self, step: int) -> None:
+        path = self.file_backend.join_path(
+            self.out_dir, self.filename_tmpl.format(step)
+        )
+        if self.file_backend.isfile(path):
+            self.file_backend.remove(path)
+        elif self.file_backend.isdir(path):  # written by deepspeed
+            self.file_backend.rmtree(path)
 
     def _save_checkpoint_with_step(self, runner: Runner, step: int, meta: dict) -> None:
         outdated = None
@@ -92,12 +144,7 @@ class AtomicCheckpointHook(CheckpointHook):
             Path(runner.work_dir, 'last_checkpoint'), self.last_ckpt.encode()
         )
         if outdated is not None:
-            name = self.filename_tmpl.format(outdated)
-            path = self.file_backend.join_path(self.out_dir, name)
-            if self.file_backend.isfile(path):
-                self.file_backend.remove(path)
-            elif self.file_backend.isdir(path):  # written by deepspeed
-                self.file_backend.rmtree(path)
+            self._remove_step(outdated)
 
     def _save_best_checkpoint(self, runner: Runner, metrics: dict) -> None:
         if not hasattr(self, 'file_backend'):  # runner.val() alone: nothing was trained

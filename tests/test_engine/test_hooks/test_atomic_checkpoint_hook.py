@@ -119,3 +119,62 @@ def test_published_file_holds_plain_objects(tmp_path):
     assert 'optimizer' not in read_checkpoint(published)
     content = torch.load(published, weights_only=True)
     assert set(content) == {'meta', 'state_dict'}
+
+
+SAVING = dict(max_keep_ckpts=1, save_best='toy/score', rule='greater')
+
+
+def names_files(path, **info):
+    """Let a checkpoint name other files as those of its run."""
+    content = torch.load(path, weights_only=False)
+    content['message_hub']['runtime_info'].update(info)
+    torch.save(content, path)
+
+
+def run_on(folder, source, iterations):
+    """Resume from ``source``; every score is a new best one."""
+    hub = dict(best_score=-1e9)
+    names_files(source, **hub)
+    toy_runner(
+        folder,
+        iterations=iterations,
+        checkpoint=SAVING,
+        load_from=str(source),
+        resume=True,
+    ).train()
+
+
+def test_resuming_elsewhere_leaves_the_first_folder_as_it_is(tmp_path):
+    toy_runner(tmp_path / 'a', iterations=2, checkpoint=SAVING).train()
+    before = names(tmp_path / 'a')
+    assert any(name.startswith('best') for name in before)
+    (tmp_path / 'b').mkdir()
+    (tmp_path / 'b' / 'iter_2.pth').write_bytes(b'of another run')
+    run_on(tmp_path / 'b', tmp_path / 'a' / 'iter_2.pth', 4)
+    assert names(tmp_path / 'a') == before
+    assert (tmp_path / 'b' / 'iter_2.pth').read_bytes() == b'of another run'
+    best, *steps = names(tmp_path / 'b')
+    assert best.startswith('best') and steps == ['iter_2.pth', 'iter_4.pth']
+
+
+def test_files_that_a_checkpoint_names_are_not_removed(tmp_path):
+    toy_runner(tmp_path / 'a', iterations=2, checkpoint=SAVING).train()
+    source = tmp_path / 'a' / 'iter_2.pth'
+    letter = tmp_path / 'letter.txt'
+    letter.write_text('keep me')
+    near = tmp_path / 'a' / 'notes.txt'
+    near.write_text('keep me')
+    for best in (letter, near):
+        (tmp_path / 'a' / 'iter_').mkdir(exist_ok=True)
+        steps = ['/../../letter.txt', '/../notes.txt', 2]
+        names_files(source, best_ckpt=str(best), keep_ckpt_ids=steps)
+        run_on(tmp_path / 'a', source, 3)
+        source = tmp_path / 'a' / 'iter_3.pth'
+    assert letter.read_text() == near.read_text() == 'keep me'
+
+
+def test_a_resumed_run_goes_on_with_its_own_files(tmp_path):
+    toy_runner(tmp_path, iterations=2, checkpoint=SAVING).train()
+    run_on(tmp_path, tmp_path / 'iter_2.pth', 4)
+    best, *steps = names(tmp_path)
+    assert best.startswith('best') and steps == ['iter_4.pth']
