@@ -11,7 +11,7 @@ from sapiens2_mm.registry import MODELS
 
 @MODELS.register_module()
 class DenseDataPreprocessor(BaseDataPreprocessor):
-    """Stack, swap the channels, normalise.
+    """Stack, swap the channels, normalize.
 
     Mean and deviation are plain numbers: casting the model to bf16 does not round them
     (the reference trains with 123.5 in place of 123.675 that way).

@@ -76,12 +76,9 @@ class DenseEstimator(BaseModel):
                 head's raw output.
 
         Raises:
-            ValueError: for another mode, for losses without data samples, or of a head
-                without losses.
+            ValueError: for another mode, or for losses of a head without any.
         """
         if mode == 'loss':
-            if data_samples is None:
-                raise ValueError("DenseEstimator: mode 'loss' needs data_samples")
             losses = self.decode_head.loss(self.extract_feat(inputs), data_samples)
             if not losses:
                 raise ValueError(
@@ -97,6 +94,4 @@ class DenseEstimator(BaseModel):
             return self.decode_head.predict(self.extract_feat(inputs), data_samples)
         if mode == 'tensor':
             return self.decode_head(self.extract_feat(inputs))
-        raise ValueError(
-            f"DenseEstimator: mode must be 'tensor', 'loss' or 'predict', got {mode!r}"
-        )
+        raise ValueError(f"mode must be 'tensor', 'loss' or 'predict', got {mode!r}")

@@ -93,8 +93,7 @@ class DenseHead(BaseModule):
         if uses_instance_norm and height * width < 2:
             raise ValueError(
                 f'{type(self).__name__}: instance norm needs a feature map of at least '
-                f'2 cells, got {height}x{width}; the smallest usable one is 1x2 or '
-                '2x1, so enlarge img_size'
+                f'2 cells, got {height}x{width}; enlarge img_size'
             )
 
     def forward(self, feats: Sequence[Tensor]) -> Tensor:
@@ -163,8 +162,7 @@ def stack_targets(
     """Batch of one annotation.
 
     Raises:
-        ValueError: if a sample lacks it or sizes differ; names the field and the
-            image.
+        ValueError: if a sample lacks it; names the field and the image.
     """
     for sample in data_samples:
         if name not in sample:
@@ -173,13 +171,7 @@ def stack_targets(
                 'lacks; load it by sapiens2_mm.LoadDenseAnnotations and keep it in '
                 'sapiens2_mm.PackDenseInputs'
             )
-    values = [sample.get(name) for sample in data_samples]
-    if len(sizes := {tuple(value.shape) for value in values}) > 1:
-        raise ValueError(
-            f'training needs {name} of one size, got {sorted(sizes)}; with_maps=False '
-            'is for the test pipeline only'
-        )
-    return torch.stack(values).to(device)
+    return torch.stack([sample.get(name) for sample in data_samples]).to(device)
 
 
 def resize_map(x: Tensor, size: tuple[int, int]) -> Tensor:

@@ -89,12 +89,10 @@ class PointmapHead(DenseHead):
         height, width = (ceil(side / stride) for side in self.feature_size)
         if height * width < 2:
             raise ValueError(
-                f'PointmapHead: feature_size {self.feature_size} shrinks to a single '
-                'cell in the scale branch, which instance norm would erase; the '
-                f'smallest usable sizes are ({stride + 1}, 1) and (1, {stride + 1}), '
-                f'that is an input side of {16 * (stride + 1)} pixels at patch size '
-                '16. Enlarge img_size and feature_size, or give fewer '
-                'scale_conv_out_channels'
+                f'PointmapHead: the scale branch shrinks feature_size '
+                f'{self.feature_size} to a single cell, which instance norm would '
+                f'erase; the smallest are ({stride + 1}, 1) and (1, {stride + 1}), an '
+                f'input side of {16 * (stride + 1)} pixels at patch size 16'
             )
         self.scale_conv_layers = make_conv_layers(
             self.in_channels, conv_channels, [1] * len(conv_channels), stride=2
@@ -111,10 +109,8 @@ class PointmapHead(DenseHead):
         if not self.is_probe and tuple(feature_size) != self.feature_size:
             raise ValueError(
                 f'PointmapHead: built for feature_size {self.feature_size}, but the '
-                f'backbone makes {tuple(feature_size)}; set '
-                f'decode_head.feature_size={tuple(feature_size)} in the config '
-                '(img_size / patch_size). The scale branch of a checkpoint of another '
-                'size cannot be used then'
+                f'backbone makes {tuple(feature_size)}; set decode_head.feature_size='
+                f'{tuple(feature_size)}, which needs its own weights for the scale'
             )
 
     def forward(self, feats: Sequence[Tensor]) -> tuple[Tensor, Tensor]:

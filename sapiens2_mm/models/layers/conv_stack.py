@@ -11,7 +11,7 @@ InstanceNorm has neither parameters nor running statistics: it always uses the
 statistics of the image at hand, also at test time.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from torch import nn
 
@@ -35,16 +35,16 @@ def make_deconv_layers(
     Raises:
         ValueError: if the lengths differ or a kernel size is not supported.
     """
-    _check_lengths('deconv', out_channels, kernel_sizes)
     layers: list[nn.Module] = []
-    for channels, kernel_size in zip(out_channels, kernel_sizes, strict=True):
+    stages = _stages('deconv', in_channels, out_channels, kernel_sizes)
+    for channels_in, channels, kernel_size in stages:
         if kernel_size not in _DECONV_PADDING:
             raise ValueError(
                 f'deconv_kernel_sizes: expected 4, 3 or 2, got {kernel_size}'
             )
         padding, output_padding = _DECONV_PADDING[kernel_size]
         deconv = nn.ConvTranspose2d(
-            in_channels,
+            channels_in,
             channels,
             kernel_size,
             stride=2,
@@ -53,7 +53,6 @@ def make_deconv_layers(
             bias=False,
         )
         layers += [deconv, nn.InstanceNorm2d(channels), nn.SiLU(inplace=True)]
-        in_channels = channels
     return nn.Sequential(*layers)
 
 
@@ -79,16 +78,13 @@ def make_conv_layers(
     Raises:
         ValueError: if the lengths differ or a kernel size is even.
     """
-    _check_lengths('conv', out_channels, kernel_sizes)
     layers: list[nn.Module] = []
-    for channels, kernel_size in zip(out_channels, kernel_sizes, strict=True):
+    stages = _stages('conv', in_channels, out_channels, kernel_sizes)
+    for channels_in, channels, kernel_size in stages:
         if kernel_size % 2 == 0:
-            raise ValueError(
-                f'conv_kernel_sizes: expected odd sizes, got {kernel_size}'
-            )
-        conv = nn.Conv2d(in_channels, channels, kernel_size, stride, kernel_size // 2)
+            raise ValueError(f'conv_kernel_sizes must be odd, got {kernel_size}')
+        conv = nn.Conv2d(channels_in, channels, kernel_size, stride, kernel_size // 2)
         layers += [conv, norm_layer(channels), nn.SiLU(inplace=True)]
-        in_channels = channels
     return nn.Sequential(*layers)
 
 
@@ -116,11 +112,16 @@ def make_upsample_blocks(
     return blocks
 
 
-def _check_lengths(
-    kind: str, out_channels: Sequence[int], kernel_sizes: Sequence[int]
-) -> None:
+def _stages(
+    kind: str,
+    in_channels: int,
+    out_channels: Sequence[int],
+    kernel_sizes: Sequence[int],
+) -> Iterator[tuple[int, int, int]]:
+    """Channels in, channels out and kernel size of each stage."""
     if len(out_channels) != len(kernel_sizes):
         raise ValueError(
             f'{kind}_out_channels and {kind}_kernel_sizes need one entry per stage, '
             f'got {list(out_channels)} and {list(kernel_sizes)}'
         )
+    return zip((in_channels, *out_channels), out_channels, kernel_sizes, strict=False)

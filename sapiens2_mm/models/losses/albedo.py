@@ -75,7 +75,7 @@ class LowFrequencyL1Loss(DenseLoss):
         if height % self.window or width % self.window:
             raise ValueError(
                 f'LowFrequencyL1Loss: the map of {height}x{width} pixels must be a '
-                f'multiple of window {self.window}; choose another window'
+                f'multiple of window {self.window}'
             )
         pred, target = (
             local_mean(masked_target(x, mask), mask, self.window)
@@ -85,7 +85,7 @@ class LowFrequencyL1Loss(DenseLoss):
 
 
 def rgb_mean_l1(pred: Tensor, target: Tensor, mask: Tensor) -> Tensor:
-    """Absolute difference of the mean colour over the valid pixels of each sample.
+    """Absolute difference of the mean color over the valid pixels of each sample.
 
     Args:
         pred: (B, C, H, W).

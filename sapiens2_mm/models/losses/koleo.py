@@ -12,11 +12,11 @@ _EPS = 1e-8
 
 
 def koleo(features: Tensor, others: Tensor | None = None, first: int = 0) -> Tensor:
-    """Negative mean log distance to the nearest neighbour among unit vectors.
+    """Negative mean log distance to the nearest neighbor among unit vectors.
 
     Args:
-        features: (B, C), any length; normalised here.
-        others: (M, C) normalised candidates that contain the unit vectors of
+        features: (B, C), any length; normalized here.
+        others: (M, C) normalized candidates that contain the unit vectors of
             ``features`` from row ``first`` on; by default those themselves.
         first: see ``others``.
 
@@ -27,7 +27,7 @@ def koleo(features: Tensor, others: Tensor | None = None, first: int = 0) -> Ten
     others = unit if others is None else others
     if len(others) < 2:
         return 0 * unit.sum()
-    with torch.no_grad():  # the choice of the neighbour has no gradient
+    with torch.no_grad():  # the choice of the neighbor has no gradient
         similarity = unit @ others.T
         rows = torch.arange(len(unit), device=unit.device)
         similarity[rows, rows + first] = -torch.inf
@@ -40,9 +40,9 @@ def koleo(features: Tensor, others: Tensor | None = None, first: int = 0) -> Ten
 class KoLeoLoss(nn.Module):
     """``koleo`` of every view on its own, never mixing views of an image.
 
-    Neighbours are looked for within the process. ``gather``, if assigned, joins a
+    Neighbors are looked for within the process. ``gather``, if assigned, joins a
     tensor over processes with gradient and tells the row where the own part begins;
-    neighbours are then looked for among all samples.
+    neighbors are then looked for among all samples.
 
     Args:
         reduction: ``'mean'`` or ``'sum'`` over the views.

@@ -43,7 +43,7 @@ class MattingGradientLoss(DenseLoss):
     default_name = 'loss_gradient'
 
     def compute(self, pred: Tensor, target: Tensor, mask: Tensor) -> Tensor:
-        # outside the mask both maps are 0, so that no unknown colour leaks in
+        # outside the mask both maps are 0, so that no unknown color leaks in
         pred, target = masked_target(pred, mask), masked_target(target, mask)
         difference = sobel_magnitude(pred) - sobel_magnitude(target)
         return mean_over_elements(difference.abs(), mask)
@@ -92,12 +92,6 @@ class MattingLaplacianLoss(DenseLoss):
         self.levels = levels
 
     def compute(self, pred: Tensor, target: Tensor, mask: Tensor) -> Tensor:
-        smallest = 2**self.levels + 1
-        if min(pred.shape[-2:]) < smallest:
-            raise ValueError(
-                f'MattingLaplacianLoss: {self.levels} levels need sides of at least '
-                f'{smallest} pixels, got {tuple(pred.shape[-2:])}; use fewer levels'
-            )
         difference = masked_target(pred, mask) - masked_target(target, mask)
         loss = pred.new_zeros(())
         for level, band in enumerate(laplacian_pyramid(difference, self.levels)):

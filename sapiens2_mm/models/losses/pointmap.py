@@ -15,7 +15,7 @@ def intrinsics_error(points: Tensor, intrinsics: Tensor) -> Tensor:
 
     Args:
         points: (B, 3, H, W) in the camera frame, any unit.
-        intrinsics: (B, 3, 3), pixel centres at integer coordinates.
+        intrinsics: (B, 3, 3), pixel centers at integer coordinates.
 
     Returns:
         (B, 1, H, W): ``|X - (col - cx) Z / fx| + |Y - (row - cy) Z / fy|``.
@@ -59,13 +59,13 @@ def pointmap_normals(points: Tensor) -> Tensor:
         points: (B, 3, H, W) in metres, X right, Y down, Z forward.
 
     Returns:
-        (B, 3, H, W), not normalised; the last column and row use reflected
+        (B, 3, H, W), not normalized; the last column and row use reflected
         neighbours. The vector points away from the camera on a visible surface.
     """
     padded = F.pad(points, (0, 1, 0, 1), mode='reflect')
     right = padded[..., :-1, 1:] - points
     down = padded[..., 1:, :-1] - points
-    # millimetre steps would vanish under the floor of the normalisation
+    # millimetre steps would vanish under the floor of the normalization
     return torch.cross(right * 100, down * 100, dim=1)
 
 
@@ -124,7 +124,7 @@ class ScaleL1Loss(DenseLoss):
         return (pred - target).abs().mean()
 
 
-def centred(points: Tensor, mask: Tensor) -> Tensor:
+def centered(points: Tensor, mask: Tensor) -> Tensor:
     """Points relative to the centroid of each sample's valid points.
 
     Args:
@@ -148,5 +148,5 @@ class ShiftInvariantL1Loss(DenseLoss):
     default_name = 'loss_shift_invariant'
 
     def compute(self, pred: Tensor, target: Tensor, mask: Tensor) -> Tensor:
-        target = centred(masked_target(target, mask), mask)
-        return masked_l1(centred(pred, mask), target, mask)
+        target = centered(masked_target(target, mask), mask)
+        return masked_l1(centered(pred, mask), target, mask)

@@ -1,4 +1,4 @@
-"""Masked reconstruction of normalised patches."""
+"""Masked reconstruction of normalized patches."""
 
 import torch
 from torch import Tensor, nn
@@ -47,25 +47,18 @@ class PatchReconstructionLoss(nn.Module):
     """``masked_patch_mse`` against patches with mean 0 and standard deviation 1.
 
     Args:
-        target_scale: side of the target over the side of the view. The 4K model
-            reconstructs at 2K: 0.5. The view is shrunk by antialiased bicubic.
+        target_scale: side of the target over the side of the view, at most 1.
+            The 4K model reconstructs at 2K: 0.5. The view is shrunk by antialiased
+            bicubic.
         loss_weight: factor on the result.
 
-    Raises:
-        ValueError: if ``target_scale`` is not in (0, 1].
-
-    Source: Sapiens2 (arXiv 2604.21681) section 3.2 and A.1.1; per-patch normalisation
+    Source: Sapiens2 (arXiv 2604.21681) section 3.2 and A.1.1; per-patch normalization
         after MAE (arXiv 2111.06377). The error is the mean square, as its text says,
         not the unsquared norm of its equation.
     """
 
     def __init__(self, target_scale: float = 1.0, loss_weight: float = 1.0) -> None:
         super().__init__()
-        if not 0 < target_scale <= 1:
-            raise ValueError(
-                'PatchReconstructionLoss: target_scale must lie in (0, 1], got '
-                f'{target_scale}'
-            )
         self.target_scale = target_scale
         self.loss_weight = loss_weight
 
@@ -78,19 +71,9 @@ class PatchReconstructionLoss(nn.Module):
         return F.interpolate(views, size, mode='bicubic', antialias=True)
 
     def raw_patches(self, views: Tensor, grid: tuple[int, int]) -> Tensor:
-        """(B, 3, H, W) views to (B, N, P) patches of the target, not normalised.
-
-        Raises:
-            ValueError: if the target does not divide into square patches.
-        """
+        """(B, 3, H, W) views to raw (B, N, P) patches of the target."""
         views = self.resize(views)
-        height, width = views.shape[2:]
-        if height % grid[0] or width % grid[1] or height * grid[1] != width * grid[0]:
-            raise ValueError(
-                f'PatchReconstructionLoss: a target of {(height, width)} does not '
-                f'divide into {grid} square patches; change target_scale'
-            )
-        return patchify(views, height // grid[0])
+        return patchify(views, views.shape[2] // grid[0])
 
     def forward(
         self, pred: Tensor, views: Tensor, mask: Tensor, grid: tuple[int, int]
@@ -99,7 +82,7 @@ class PatchReconstructionLoss(nn.Module):
 
         Args:
             pred: (B, N, P).
-            views: (B, 3, H, W) normalised views that the student saw parts of.
+            views: (B, 3, H, W) normalized views that the student saw parts of.
             mask: (B, N) bool, True where masked.
             grid: (rows, columns) of the N tokens.
 
@@ -112,9 +95,8 @@ class PatchReconstructionLoss(nn.Module):
             target = (patches - mean) / std
         if pred.shape != target.shape:
             raise ValueError(
-                f'PatchReconstructionLoss: predictions have shape {tuple(pred.shape)}, '
-                f'the target {tuple(target.shape)}; set out_channels of the decoder to '
-                f'{target.shape[2]}'
+                f'PatchReconstructionLoss: the target is {tuple(target.shape)}, the '
+                f'prediction {tuple(pred.shape)}; set out_channels of the decoder'
             )
         with torch.autocast(pred.device.type, enabled=False):
             return self.loss_weight * masked_patch_mse(pred, target, mask)

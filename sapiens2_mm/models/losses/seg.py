@@ -24,27 +24,10 @@ def pixel_chunks(
             yield index, slice(start, min(start + rows, height))
 
 
-def check_labels(logits: Tensor, labels: Tensor, ignore_index: int) -> None:
-    """Compare shapes, and on the CPU label values, before the arithmetic.
-
-    On an accelerator the values are not read back: the gather there stops by itself.
-
-    Raises:
-        ValueError: if shapes do not match or a label is neither a class nor ignored.
-    """
-    if logits.ndim != 4 or labels.shape != logits.shape[:1] + logits.shape[2:]:
-        raise ValueError(
-            'segmentation loss: expected logits (B, C, H, W) and labels (B, H, W), '
-            f'got {tuple(logits.shape)} and {tuple(labels.shape)}'
-        )
-    if labels.device.type == 'cpu':
-        wrong = (labels != ignore_index) & ((labels < 0) | (labels >= logits.shape[1]))
-        if wrong.any():
-            raise ValueError(
-                f'segmentation loss: expected labels 0 to {logits.shape[1] - 1} or '
-                f'{ignore_index} (ignored), got {labels[wrong].unique().tolist()}; '
-                'remap the masks or raise num_classes'
-            )
+def split_ignored(labels: Tensor, ignore_index: int) -> tuple[Tensor, Tensor]:
+    """Labels (B, H, W) with class 0 for ignored pixels, and which are not ignored."""
+    valid = labels != ignore_index
+    return labels.long().masked_fill(~valid, 0), valid
 
 
 class _CrossEntropySum(torch.autograd.Function):
@@ -101,9 +84,7 @@ def weighted_cross_entropy(
     Returns:
         Scalar; 0 with a graph if every pixel is ignored.
     """
-    check_labels(logits, labels, ignore_index)
-    valid = labels != ignore_index
-    labels = labels.long().masked_fill(~valid, 0)
+    labels, valid = split_ignored(labels, ignore_index)
     weights = valid.float() if class_weight is None else class_weight[labels] * valid
     total = _CrossEntropySum.apply(logits, labels, weights)
     if average == 'pixels':
@@ -111,9 +92,43 @@ def weighted_cross_entropy(
     return total / weights.sum().clamp(min=torch.finfo(weights.dtype).tiny)
 
 
+class SegLoss(nn.Module):
+    """Base class of the losses: the calling convention of mmseg's heads.
+
+    Args:
+        loss_weight: factor of the result.
+        loss_name: key in the log; must start with ``loss_`` to be trained on.
+    """
+
+    def __init__(self, loss_weight: float, loss_name: str) -> None:
+        super().__init__()
+        self.loss_weight = loss_weight
+        self.loss_name = loss_name
+
+    def compute(self, logits: Tensor, labels: Tensor, ignore_index: int) -> Tensor:
+        raise NotImplementedError
+
+    def forward(
+        self,
+        logits: Tensor,
+        labels: Tensor,
+        weight: Tensor | None = None,
+        ignore_index: int = 255,
+    ) -> Tensor:
+        """Loss of (B, C, H, W) logits against (B, H, W) labels.
+
+        Raises:
+            ValueError: if ``weight`` (of a pixel sampler) is given.
+        """
+        if weight is not None:
+            name = type(self).__name__
+            raise ValueError(f'{name} takes no pixel weights; remove the sampler')
+        return self.loss_weight * self.compute(logits, labels, ignore_index)
+
+
 @MODELS.register_module()
-class WeightedCrossEntropyLoss(nn.Module):
-    """Class-weighted cross-entropy with the calling convention of mmseg's heads.
+class WeightedCrossEntropyLoss(SegLoss):
+    """Class-weighted cross-entropy.
 
     Args:
         class_weight: one weight per class; None weighs all classes alike.
@@ -133,7 +148,7 @@ class WeightedCrossEntropyLoss(nn.Module):
         loss_weight: float = 1.0,
         loss_name: str = 'loss_ce',
     ) -> None:
-        super().__init__()
+        super().__init__(loss_weight, loss_name)
         if average not in ('pixels', 'class_weight'):
             raise ValueError(
                 "WeightedCrossEntropyLoss: average must be 'pixels' or "
@@ -141,46 +156,16 @@ class WeightedCrossEntropyLoss(nn.Module):
             )
         self.class_weight = None if class_weight is None else tuple(class_weight)
         self.average = average
-        self.loss_weight = loss_weight
-        self.loss_name = loss_name
         # Not a buffer: a buffer made on the meta device would lose its values.
         self._weight_on_device: Tensor | None = None
 
-    def _weight(self, logits: Tensor) -> Tensor | None:
-        if self.class_weight is None:
-            return None
-        if len(self.class_weight) != logits.shape[1]:
-            raise ValueError(
-                f'WeightedCrossEntropyLoss: {len(self.class_weight)} class weights for '
-                f'{logits.shape[1]} classes; set class_weight of the loss to one '
-                'weight per class, or to None'
-            )
+    def compute(self, logits: Tensor, labels: Tensor, ignore_index: int) -> Tensor:
         weight = self._weight_on_device
-        if weight is None or weight.device != logits.device:
+        if self.class_weight and (weight is None or weight.device != logits.device):
             weight = torch.tensor(self.class_weight, device=logits.device).float()
             self._weight_on_device = weight
-        return weight
-
-    def forward(
-        self,
-        logits: Tensor,
-        labels: Tensor,
-        weight: Tensor | None = None,
-        ignore_index: int = 255,
-    ) -> Tensor:
-        """Loss of (B, C, H, W) logits against (B, H, W) labels.
-
-        Raises:
-            ValueError: if ``weight`` (of a pixel sampler) is given, or the number of
-                class weights is not the number of classes.
-        """
-        if weight is not None:
-            raise ValueError(
-                'WeightedCrossEntropyLoss takes no pixel weights; remove the sampler '
-                'of the head'
-            )
-        return self.loss_weight * weighted_cross_entropy(
-            logits, labels, self._weight(logits), ignore_index, self.average
+        return weighted_cross_entropy(
+            logits, labels, weight, ignore_index, self.average
         )
 
 
@@ -256,22 +241,13 @@ def dice_loss(
         labels: (B, H, W) integers in [0, C) or ``ignore_index``.
         ignore_index: label of pixels left out of every sum.
         include_background: whether class 0 counts as a class.
-        smooth: added to numerator and denominator; positive.
+        smooth: added to numerator and denominator; positive, or the loss of a picture
+            without any class is not finite.
 
     Returns:
         Scalar; 0 with a graph if no class counts.
-
-    Raises:
-        ValueError: if ``smooth`` is not positive, or for what ``check_labels`` refuses.
     """
-    if smooth <= 0:
-        raise ValueError(
-            f'dice_loss: smooth must be positive, got {smooth}; it keeps the loss of '
-            'an ignored picture finite'
-        )
-    check_labels(logits, labels, ignore_index)
-    valid = labels != ignore_index
-    labels = labels.long().masked_fill(~valid, 0)
+    labels, valid = split_ignored(labels, ignore_index)
     num_classes = logits.shape[1]
     counts = torch.stack(
         [
@@ -288,8 +264,8 @@ def dice_loss(
 
 
 @MODELS.register_module()
-class Sapiens2DiceLoss(nn.Module):
-    """Dice loss with the calling convention of mmseg's heads.
+class Sapiens2DiceLoss(SegLoss):
+    """``dice_loss`` as a loss.
 
     Args:
         include_background: whether class 0 counts as a class.
@@ -307,29 +283,11 @@ class Sapiens2DiceLoss(nn.Module):
         loss_weight: float = 1.0,
         loss_name: str = 'loss_dice',
     ) -> None:
-        super().__init__()
+        super().__init__(loss_weight, loss_name)
         self.include_background = include_background
         self.smooth = smooth
-        self.loss_weight = loss_weight
-        self.loss_name = loss_name
 
-    def forward(
-        self,
-        logits: Tensor,
-        labels: Tensor,
-        weight: Tensor | None = None,
-        ignore_index: int = 255,
-    ) -> Tensor:
-        """Loss of (B, C, H, W) logits against (B, H, W) labels.
-
-        Raises:
-            ValueError: if ``weight`` (of a pixel sampler) is given.
-        """
-        if weight is not None:
-            raise ValueError(
-                'Sapiens2DiceLoss takes no pixel weights; remove the sampler of the '
-                'head'
-            )
-        return self.loss_weight * dice_loss(
+    def compute(self, logits: Tensor, labels: Tensor, ignore_index: int) -> Tensor:
+        return dice_loss(
             logits, labels, ignore_index, self.include_background, self.smooth
         )

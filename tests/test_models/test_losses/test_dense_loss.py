@@ -1,10 +1,8 @@
-"""Losses of normals, pointmaps, albedo, depth and mattes."""
-
-from math import log
+"""What all losses of normals, pointmaps, albedo, depth and mattes have in common."""
 
 import pytest
 import torch
-import torch.nn.functional as F
+from dense_maps import arguments, some_maps
 from safetensors.torch import load_file
 
 from sapiens2_mm.models.losses import (
@@ -113,21 +111,6 @@ def test_autocast_does_not_touch_the_loss(name, reference):
     torch.testing.assert_close(half, value, rtol=0.05, atol=0.01)
 
 
-def some_maps(channels=3, size=(64, 48)):
-    generator = torch.Generator().manual_seed(0)
-    pred = 0.8 * torch.rand(2, channels, *size, generator=generator) + 0.1
-    target = 0.8 * torch.rand(2, channels, *size, generator=generator) + 0.1
-    mask = torch.rand(2, 1, *size, generator=generator) > 0.3
-    return pred.requires_grad_(), target, mask
-
-
-def arguments(loss, pred, target, mask):
-    if isinstance(loss, (IntrinsicsLoss, PointmapNormalLoss)):
-        camera = torch.tensor([[50.0, 0, 24], [0, 50, 32], [0, 0, 1]]).repeat(2, 1, 1)
-        return pred, target, mask, camera, torch.full((2, 1), 1.5)
-    return pred, target, mask
-
-
 @pytest.mark.parametrize('loss', MASKED + GEOMETRY + MIXING, ids=loss_id)
 def test_empty_mask_is_zero_with_a_graph(loss):
     pred, target, mask = some_maps()
@@ -212,108 +195,6 @@ def test_the_bound_keeps_what_is_not_finite(value):
     assert not loss.isfinite()
 
 
-def test_l2_is_the_squared_distance():
-    pred = torch.zeros(1, 3, 1, 2)
-    target = torch.tensor([1.0, 2, 2]).reshape(1, 3, 1, 1).repeat(1, 1, 1, 2)
-    target[..., 1] = 50
-    mask = torch.tensor([[[[True, False]]]])
-    assert MaskedL2Loss()(pred, target, mask) == 9
-
-
-def test_rgb_mean_is_blind_to_the_place_of_a_colour():
-    pred = torch.zeros(1, 3, 2, 2)
-    pred[:, 0, 0] = 1.0
-    mask = torch.ones(1, 1, 2, 2, dtype=torch.bool)
-    assert RGBMeanLoss()(pred, pred.flip(2), mask) == 0
-    assert RGBMeanLoss()(pred, torch.zeros_like(pred), mask) == pytest.approx(0.5 / 3)
-
-
-def test_chromaticity_is_blind_to_brightness_and_clamps():
-    _, target, mask = some_maps()
-    target = target / 4
-    pred = (2 * target).requires_grad_()
-    assert ChromaticityLoss()(pred, target, mask) < 1e-4
-    outside = torch.full_like(target, 1.5).requires_grad_()
-    ChromaticityLoss()(outside, target, mask).backward()
-    assert (outside.grad == 0).all()
-
-
-def test_silog_ignores_part_of_a_common_factor():
-    target = torch.rand(2, 1, 8, 6) + 0.5
-    mask = torch.ones_like(target, dtype=torch.bool)
-    value = SILogLoss()(target * 2, target, mask)
-    assert value == pytest.approx(0.5**0.5 * log(2), rel=1e-5)
-    assert SILogLoss(variance_focus=1.0)(target * 2, target, mask) < 1e-3
-
-
-def test_intrinsics_loss_is_zero_on_the_rays():
-    rows, cols = torch.meshgrid(torch.arange(64.0), torch.arange(48.0), indexing='ij')
-    z = torch.rand(2, 64, 48) + 1
-    points = torch.stack([(cols - 24) * z / 50, (rows - 32) * z / 50, z], 1)
-    _, _, mask = some_maps()
-    value = IntrinsicsLoss()(*arguments(IntrinsicsLoss(), points, points, mask))
-    assert value < 1e-6
-
-
-def test_pointmap_normal_option_leaves_the_outline_out():
-    """A wrong prediction outside the mask matters only without the option."""
-    _, target, _ = some_maps()
-    mask = torch.zeros(2, 1, 64, 48, dtype=torch.bool)
-    mask[..., 10:40, 10:30] = True
-    pred = torch.where(mask, target, target + 5)
-    for neighbors, expected in ((False, False), (True, True)):
-        loss = PointmapNormalLoss(neighbors_in_mask=neighbors)
-        assert (loss(*arguments(loss, pred, target, mask)) < 1e-5) == expected
-
-
-def test_matting_losses_average_over_all_elements():
-    pred = torch.zeros(1, 1, 64, 48)
-    target = torch.ones_like(pred)
-    mask = torch.zeros_like(pred, dtype=torch.bool)
-    mask[..., :16, :] = True
-    assert MattingL1Loss()(pred, target, mask) == 0.25
-    everywhere = torch.ones_like(mask)
-    assert MattingGradientLoss()(pred, target, everywhere) == 0  # no edge in either
-    # a constant difference has no detail at any level
-    assert MattingLaplacianLoss(levels=3)(pred, target, everywhere) < 1e-6
-
-
-def test_sobel_gradient_of_a_ramp():
-    ramp = torch.arange(48.0).repeat(1, 1, 64, 1) / 48
-    value = MattingGradientLoss()(
-        ramp, torch.zeros_like(ramp), torch.ones_like(ramp, dtype=torch.bool)
-    )
-    inner = (8 / 48) ** 2  # inside; the reflected first and last column have none
-    expected = ((inner + 1e-6) ** 0.5 - 1e-3) * 46 / 48
-    assert value == pytest.approx(expected, rel=1e-4)
-
-
-def test_laplacian_weights_levels():
-    """Against the same pyramid written out level by level."""
-    generator = torch.Generator().manual_seed(0)
-    pred = torch.rand(1, 1, 64, 48, generator=generator)
-    target = torch.rand(1, 1, 64, 48, generator=generator)
-    taps = torch.tensor([1.0, 4, 6, 4, 1]) / 16
-    kernel = (taps[:, None] * taps)[None, None]
-    total, current = 0.0, pred - target
-    for level in range(3):
-        blurred = F.conv2d(F.pad(current, (2, 2, 2, 2), 'reflect'), kernel)
-        small = F.avg_pool2d(blurred, 2, ceil_mode=True)
-        up = F.interpolate(small, size=current.shape[-2:], mode='bilinear')
-        total += 2**level * (current - up).abs().mean() / 3
-        current = small
-    mask = torch.ones_like(pred, dtype=torch.bool)
-    value = MattingLaplacianLoss(levels=3)(pred, target, mask)
-    assert value == pytest.approx(total.item(), rel=1e-5)
-
-
-def test_errors():
-    pred, target, mask = some_maps()
+def test_the_name_must_say_that_it_is_a_loss():
     with pytest.raises(ValueError, match='loss_name must contain "loss"'):
         MaskedL1Loss(loss_name='l1')
-    with pytest.raises(ValueError, match="axes must be 'sum' or 'mean', got 'x'"):
-        MaskedGradientLoss(axes='x')
-    with pytest.raises(ValueError, match='64x48 pixels must be a multiple of window 7'):
-        LowFrequencyL1Loss(window=7)(pred, target, mask)
-    with pytest.raises(ValueError, match='6 levels need sides of at least 65 pixels'):
-        MattingLaplacianLoss(levels=6)(pred, target, mask)

@@ -81,10 +81,6 @@ def test_float32_under_autocast():
 
 
 def test_errors():
-    with pytest.raises(ValueError, match=r'target_scale must lie in \(0, 1\], got 2'):
-        PatchReconstructionLoss(target_scale=2)
     loss, mask = PatchReconstructionLoss(), torch.ones(1, 2).bool()
-    with pytest.raises(ValueError, match='set out_channels of the decoder to 768'):
+    with pytest.raises(ValueError, match=r'target is \(1, 2, 768\).*set out_channels'):
         loss(torch.zeros(1, 2, 48), torch.zeros(1, 3, 32, 16), mask, (2, 1))
-    with pytest.raises(ValueError, match='does not divide into'):
-        loss(torch.zeros(1, 2, 48), torch.zeros(1, 3, 33, 16), mask, (2, 1))

@@ -103,14 +103,8 @@ def test_cross_entropy_errors():
     labels = torch.zeros(1, 2, 2, dtype=torch.long)
     with pytest.raises(ValueError, match=r"'pixels' or 'class_weight', got 'mean'"):
         WeightedCrossEntropyLoss(average='mean')
-    with pytest.raises(ValueError, match='2 class weights for 3 classes'):
-        WeightedCrossEntropyLoss([1.0, 2.0])(logits, labels)
     with pytest.raises(ValueError, match='no pixel weights; remove the sampler'):
         WeightedCrossEntropyLoss()(logits, labels, weight=torch.ones(1, 2, 2))
-    with pytest.raises(ValueError, match=r'labels 0 to 2 or 255.*got \[7\]'):
-        WeightedCrossEntropyLoss()(logits, labels + 7)
-    with pytest.raises(ValueError, match=r'\(1, 3, 2, 2\) and \(1, 1, 2, 2\)'):
-        WeightedCrossEntropyLoss()(logits, labels[:, None])
 
 
 @pytest.mark.parametrize(
@@ -184,9 +178,3 @@ def test_dice_module_and_its_error():
     torch.testing.assert_close(loss(logits, labels), 3 * dice_loss(logits, labels))
     with pytest.raises(ValueError, match='no pixel weights; remove the sampler'):
         loss(logits, labels, weight=torch.ones(2, 64, 48))
-
-
-def test_smooth_keeps_an_ignored_picture_finite():
-    logits, labels = torch.zeros(1, 3, 2, 2), torch.full((1, 2, 2), 255)
-    with pytest.raises(ValueError, match='smooth must be positive, got 0'):
-        dice_loss(logits, labels, smooth=0)
