@@ -9,7 +9,7 @@ import mmengine
 from mmengine.logging import print_log
 from mmengine.utils import track_iter_progress
 
-IMAGE_SUFFIXES = ('.jpg', '.jpeg', '.png', '.bmp', '.tif', '.tiff', '.webp')
+from sapiens2_mm.datasets.io.folder import list_images
 
 
 def process_pictures(
@@ -41,13 +41,8 @@ def process_pictures(
     """
     source, out_dir = Path(source), Path(out_dir)
     paths = [source]
-    if source.is_dir():
-        paths = [p for p in source.iterdir() if p.suffix.lower() in IMAGE_SUFFIXES]
-    if not paths or not source.exists():
-        raise FileNotFoundError(
-            f'no picture at {source}; expected a file, or a folder of files ending in '
-            f'{IMAGE_SUFFIXES}'
-        )
+    if not source.is_file():
+        paths = [Path(path) for path in list_images(str(source), recursive=False)]
     out_dir.mkdir(parents=True, exist_ok=True)
     names: set[str] = set()
     records, failures = [], {}

@@ -84,6 +84,6 @@ def test_point_clouds(make_model, folder, tmp_path):
 def test_nothing_to_predict(make_model, tmp_path):
     model = make_model('normal')
     for source in (tmp_path, tmp_path / 'absent.jpg'):
-        with pytest.raises(FileNotFoundError, match='no picture at'):
+        with pytest.raises(FileNotFoundError, match='no file in'):
             predict_to_folder(model, source, tmp_path / 'out')
     assert not (tmp_path / 'out').exists()

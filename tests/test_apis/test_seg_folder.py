@@ -61,7 +61,7 @@ def test_folder(model, pictures, tmp_path):
 
 def test_nothing_there(model, tmp_path):
     for source in (tmp_path / 'missing', tmp_path):
-        with pytest.raises(FileNotFoundError, match='no picture at'):
+        with pytest.raises(FileNotFoundError, match='no file in'):
             segment_to_folder(model, source, tmp_path / 'out')
 
 

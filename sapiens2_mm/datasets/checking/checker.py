@@ -75,14 +75,14 @@ class Report:
         )
 
     def to_text(self, max_listed: int = _MAX_LISTED) -> str:
-        """A text for people; at most ``max_listed`` faults of each kind."""
+        """The report to read; at most ``max_listed`` faults of each kind."""
         lines = [f'{self.num_samples} samples read']
         if 'pixels' in self.counts:
-            lines.append(self._label_table())
+            lines.append(self._class_counts())
         if 'keypoints' in self.counts:
             counts = self.counts['keypoints']
             lines.append(
-                f'labelled keypoints per sample: {counts.sum() / self.num_samples:.1f} '
+                f'labeled keypoints per sample: {counts.sum() / self.num_samples:.1f} '
                 f'of {len(counts)}'
             )
         if absent := self.absent():
@@ -105,7 +105,8 @@ class Report:
             lines.append('no faults found')
         return '\n'.join(lines)
 
-    def _label_table(self) -> str:
+    def _class_counts(self) -> str:
+        """Pixels and images of each class."""
         pixels, images = self.counts['pixels'], self.counts['images']
         names = [*self.metainfo['classes'], '(ignored)']
         table = PrettyTable(['id', 'class', 'pixels', 'share', 'images'])
@@ -155,10 +156,7 @@ def check_dataset(
         TypeError: for a dataset without a length.
     """
     if isinstance(dataset, IterableDataset):
-        raise TypeError(
-            f'check_dataset: {type(dataset).__name__} is a stream and cannot be '
-            'checked sample by sample'
-        )
+        raise TypeError(f'check_dataset: {type(dataset).__name__} is a stream')
     report = Report(len(dataset), dict(dataset.metainfo))
     loader = DataLoader(
         _Inspections(dataset, dict(palette=palette)),

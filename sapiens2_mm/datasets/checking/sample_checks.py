@@ -1,7 +1,8 @@
 """What can be wrong with one sample, for each kind of annotation.
 
-A check reads the files of a sample as the dataset lists them, before any pipeline. To
-cover another annotation, add its key in the sample to ``CHECKS``.
+A check reads the files of a sample as the dataset lists them, before any pipeline;
+what it raises is reported as an unreadable file. To cover another annotation, add its
+key in the sample to ``CHECKS``.
 """
 
 from collections.abc import Callable
@@ -54,17 +55,18 @@ def inspect_sample(sample: dict[str, Any], context: dict[str, Any]) -> Inspectio
     findings: list[Finding] = []
     counts: dict[str, np.ndarray] = {}
     size = None
-    path = sample.get('img_path')
-    if path is not None:
+    for key in ('img_path', *CHECKS):
+        if sample.get(key) is None:
+            continue
         try:
-            size = read_image(path).shape[:2]
+            if key == 'img_path':
+                size = read_image(sample[key]).shape[:2]
+            else:
+                result = CHECKS[key](sample, size, context)
+                findings += result.findings
+                counts.update(result.counts)
         except (OSError, ValueError) as err:
-            findings.append(Finding(UNREADABLE, path, str(err)))
-    for key, check in CHECKS.items():
-        if sample.get(key) is not None:
-            result = check(sample, size, context)
-            findings += result.findings
-            counts.update(result.counts)
+            findings.append(Finding(UNREADABLE, sample[key], str(err)))
     return Inspection(findings, counts)
 
 
@@ -72,10 +74,7 @@ def _check_mask(sample: dict, size: Size, context: dict) -> Inspection:
     """Labels after all mapping; counts of pixels and of images per class."""
     path = sample['seg_map_path']
     num_classes, ignore_index = sample['num_classes'], sample['ignore_index']
-    try:
-        values = read_label_image(path, context.get('palette'))
-    except (OSError, ValueError) as err:
-        return Inspection([Finding(UNREADABLE, path, str(err))], {})
+    values = read_label_image(path, context.get('palette'))
     findings = _compare_sizes(sample, path, values.shape, size)
     lookup = label_lookup(
         num_classes, sample['label_map'], sample['reduce_zero_label'], ignore_index
@@ -109,14 +108,14 @@ def _check_mask(sample: dict, size: Size, context: dict) -> Inspection:
 
 
 def _check_keypoints(sample: dict, size: Size, context: dict) -> Inspection:
-    """Boxes inside the image; counts of labelled points."""
+    """Boxes inside the image; counts of labeled points."""
     visible = np.asarray(sample['keypoints_visible']).reshape(
         -1, np.shape(sample['keypoints'])[-2]
     )
     name = f'{sample.get("img_path")} (annotation {sample.get("id")})'
     findings = []
     if not (visible > 0).any():
-        findings.append(Finding(EMPTY, name, 'no labelled keypoint'))
+        findings.append(Finding(EMPTY, name, 'no labeled keypoint'))
     box = sample.get('bbox')
     if size is not None and box is not None:
         x1, y1, x2, y2 = np.asarray(box).reshape(-1, 4).T
@@ -137,10 +136,7 @@ def _map_check(name: str) -> Check:
 
     def check(sample: dict, size: Size, context: dict) -> Inspection:
         path = sample[f'{name}_path']
-        try:
-            values = read_array(path, name)
-        except (OSError, ValueError) as err:
-            return Inspection([Finding(UNREADABLE, path, str(err))], {})
+        values = read_array(path, name)
         findings = _compare_sizes(sample, path, values.shape[:2], size)
         if name == 'mask' and not (values > 0).any():
             findings.append(Finding(EMPTY, path, 'no valid pixel'))

@@ -44,9 +44,7 @@ def files_by_name(
     for name in sorted(_list_files(folder, suffixes, True, backend_args)):
         path, key = osp.join(folder, name), without_suffix(name, suffixes)
         if key in files:
-            raise ValueError(
-                f'{files[key]} and {path} have the same name; keep one of them'
-            )
+            raise ValueError(f'{files[key]} and {path} have the same name')
         files[key] = path
     return files
 
@@ -96,7 +94,6 @@ def _list_files(
     names = [name for name in names if name.lower().endswith(ends)]
     if not names:
         raise FileNotFoundError(
-            f'no file in {folder!r} ends in any of {ends}; check the path of the '
-            'folder and the suffixes'
+            f'no file in {folder!r} ends in {" or ".join(ends)}; check the path'
         )
     return names

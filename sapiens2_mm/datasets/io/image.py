@@ -47,10 +47,7 @@ def decode_image(data: bytes, path: str) -> np.ndarray:
     """
     image = open_image(data, path)
     if image.mode not in _RGB_MODES | _UINT16_MODES:
-        raise ValueError(
-            f'cannot read image {path}: mode {image.mode} is not supported; convert it '
-            'to RGB'
-        )
+        raise ValueError(f'cannot read image {path}: unsupported mode {image.mode}')
     image = ImageOps.exif_transpose(image)
     if image.mode in _UINT16_MODES:
         return to_bgr_uint8(np.asarray(image).astype(np.uint16), path)
@@ -92,9 +89,7 @@ def to_bgr_uint8(image: np.ndarray, name: str = 'the array') -> np.ndarray:
     shape = image.shape
     channels = shape[2] if image.ndim == 3 else 1
     if image.ndim not in (2, 3) or channels not in (1, 3, 4) or 0 in shape:
-        raise ValueError(
-            f'{name}: expected shape (H, W) or (H, W, 1, 3 or 4), got {shape}'
-        )
+        raise ValueError(f'{name}: expected shape (H, W[, 1, 3 or 4]), got {shape}')
     if image.dtype == np.uint16:
         image = np.rint(image / 257).astype(np.uint8)
     if image.dtype != np.uint8:

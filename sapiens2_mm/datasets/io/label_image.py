@@ -46,8 +46,7 @@ def read_label_image(
     if palette is None or image.mode not in ('RGB', 'RGBA'):
         raise ValueError(
             f'cannot read mask {path}: it holds colors (mode {image.mode}), not class '
-            'ids; give LoadSegAnnotations the palette (RGB, one color per value) or '
-            'save class ids as an 8-bit gray or palette PNG'
+            'ids (8-bit gray or palette PNG); give LoadSegAnnotations the palette (RGB)'
         )
     return _colors_to_ids(np.asarray(image.convert('RGB')), palette, str(path))
 
@@ -83,9 +82,8 @@ def _colors_to_ids(
     ids = order[place]
     wrong = known[ids] != codes
     if wrong.any():
-        colors = np.unique(rgb[wrong], axis=0)[:5].tolist()
         raise ValueError(
             f'mask {path}: {int(wrong.sum())} pixels have colors that are not in the '
-            f'palette (RGB), such as {colors}'
+            f'palette (RGB), such as {np.unique(rgb[wrong], axis=0)[:5].tolist()}'
         )
     return ids.astype(np.uint8 if len(known) <= 256 else np.uint16)

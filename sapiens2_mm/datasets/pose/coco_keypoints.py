@@ -18,7 +18,7 @@ NO_KEYPOINTS = 'without a box or keypoints'
 NOT_FINITE = 'with a box or keypoints that are not finite'
 EMPTY_BOX = 'with an empty or negative box'
 OUTSIDE = 'with a box outside the image'
-UNLABELLED = 'without a labelled keypoint inside the image'
+UNLABELED = 'without a labeled keypoint inside the image'
 
 
 @dataclass
@@ -30,7 +30,7 @@ class PersonAnnotation:
         image_id: id of the image.
         category_id: as in the file.
         bbox: (4,) float32, xyxy in pixels, clipped to the image.
-        keypoints: (K, 3) float32, x, y in pixels and v; v is 0 unlabelled, 1
+        keypoints: (K, 3) float32, x, y in pixels and v; v is 0 unlabeled, 1
             occluded, 2 visible.
         area: pixels squared, as in the file, or 0.53 of the box if it gives none.
         iscrowd: True for a group of persons that is not annotated one by one.
@@ -49,7 +49,7 @@ class PersonAnnotation:
     fault: str | None
 
     @property
-    def num_labelled(self) -> int:
+    def num_labeled(self) -> int:
         return int(np.count_nonzero(self.keypoints[:, 2] > 0))
 
 
@@ -113,11 +113,7 @@ def read_coco_keypoints(
     persons = []
     for number, annotation in _by_id(annotations, f'{ann_file}: annotation').items():
         where = f'{ann_file}: annotation {number!r}'
-        if annotation['image_id'] not in images:
-            raise ValueError(
-                f'{where}: image_id {annotation["image_id"]!r} is not in the file'
-            )
-        image = images[annotation['image_id']]
+        image = image_of(annotation, images, where)
         persons.append(
             _read_person(annotation, image, num_keypoints, keypoints_key, where)
         )
@@ -145,6 +141,18 @@ def _by_id(records: list[dict], where: str) -> dict[Hashable, dict]:
         counts = Counter(record['id'] for record in records)
         raise ValueError(f'{where}: id {counts.most_common(1)[0][0]!r} is used twice')
     return by_id
+
+
+def image_of(record: dict, images: dict[Hashable, dict], where: str) -> dict:
+    """The image that an annotation or detection belongs to.
+
+    Raises:
+        ValueError: if there is no such image; begins with ``where``.
+    """
+    image_id = record['image_id']
+    if image_id not in images:
+        raise ValueError(f'{where}: there is no image with image_id {image_id!r}')
+    return images[image_id]
 
 
 def _read_person(
@@ -184,8 +192,8 @@ def _read_person(
             fault = fault or EMPTY_BOX
         elif not (clipped[2:] > clipped[:2]).all():
             fault = fault or OUTSIDE
-        elif not labelled_inside(keypoints, image['width'], image['height']).any():
-            fault = fault or UNLABELLED
+        elif not labeled_inside(keypoints, image['width'], image['height']).any():
+            fault = fault or UNLABELED
     area = as_floats(annotation.get('area') or 0, f'{where}: area', 1)
     if not 0 < area[0] < np.inf:
         area = 0.53 * np.prod(clipped[2:] - clipped[:2], keepdims=True)
@@ -202,10 +210,10 @@ def _read_person(
     )
 
 
-def labelled_inside(keypoints: np.ndarray, width: int, height: int) -> np.ndarray:
-    """(K,) bool: labelled (v > 0) and inside the image.
+def labeled_inside(keypoints: np.ndarray, width: int, height: int) -> np.ndarray:
+    """(K,) bool: labeled (v > 0) and inside the image.
 
-    A point labelled outside the image lies on no pixel; it is not trained on.
+    A point labeled outside the image lies on no pixel; it is not trained on.
     """
     x, y, v = keypoints.T
     return (v > 0) & (x >= 0) & (x <= width - 1) & (y >= 0) & (y <= height - 1)

@@ -23,7 +23,8 @@ from .coco_keypoints import (
     PersonAnnotation,
     as_floats,
     describe_faults,
-    labelled_inside,
+    image_of,
+    labeled_inside,
     read_coco_keypoints,
 )
 
@@ -44,11 +45,11 @@ class Humans308Dataset(BaseCocoStyleDataset):
     """COCO-style keypoint data, one sample per person.
 
     Annotations hold ``keypoints`` (or, as the official evaluation files,
-    ``goliath_wholebody_kpts``): 3 x K numbers x, y, v in pixels, v > 0 labelled.
+    ``goliath_wholebody_kpts``): 3 x K numbers x, y, v in pixels, v > 0 labeled.
     Ids may be any numbers or strings, the category id is free. Boxes are clipped to
     the image. Persons that cannot be trained on (crowds, empty boxes, boxes outside
-    the image, numbers that are not finite, nothing labelled) are left out, with one
-    log line of counts. A point labelled outside the image is not trained on.
+    the image, numbers that are not finite, nothing labeled) are left out, with one
+    log line of counts. A point labeled outside the image is not trained on.
 
     For an own keypoint set give its ``metainfo`` in mmpose's form
     (``dataset_name``, ``keypoint_info``, ``sigmas``; links and weights optional),
@@ -166,7 +167,7 @@ class Humans308Dataset(BaseCocoStyleDataset):
         return osp.join(self.data_prefix['img'], image['file_name'])
 
     def _instance(self, person: PersonAnnotation, image: dict) -> dict:
-        visible = labelled_inside(person.keypoints, image['width'], image['height'])
+        visible = labeled_inside(person.keypoints, image['width'], image['height'])
         if person.fault is not None:  # stays in bottom-up samples, trains nothing
             visible = np.zeros_like(visible)
         return dict(
@@ -178,7 +179,7 @@ class Humans308Dataset(BaseCocoStyleDataset):
             bbox_score=np.ones(1, dtype=np.float32),
             keypoints=person.keypoints[None, :, :2],
             keypoints_visible=visible[None].astype(np.float32),
-            num_keypoints=person.num_labelled,
+            num_keypoints=person.num_labeled,
             area=np.float32(person.area),
             iscrowd=int(person.iscrowd),
             segmentation=person.segmentation,
@@ -205,11 +206,7 @@ class Humans308Dataset(BaseCocoStyleDataset):
         faults: Counter[str] = Counter()
         for index, detection in enumerate(detections):
             where = f'{self.bbox_file}: detection {index}'
-            if detection['image_id'] not in by_id:
-                raise ValueError(
-                    f'{where}: image_id {detection["image_id"]!r} is not in '
-                    f'{self.ann_file}'
-                )
+            image = image_of(detection, by_id, where)
             box = as_floats(detection['bbox'], f'{where}: bbox', 4)
             score = np.array([detection['score']])
             if wanted and detection.get('category_id') not in wanted:
@@ -219,7 +216,6 @@ class Humans308Dataset(BaseCocoStyleDataset):
             elif (box[2:] <= 0).any():
                 faults[EMPTY_BOX] += 1
             else:
-                image = by_id[detection['image_id']]
                 corners = np.concatenate([box[:2], box[:2] + box[2:]])
                 data_list.append(
                     dict(

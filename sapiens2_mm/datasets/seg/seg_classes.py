@@ -14,25 +14,20 @@ METAINFO_KEYS = ('classes', 'palette', 'swap_classes')
 def check_classes(
     classes: Sequence[str], vocabulary: Sequence[str], owner: str
 ) -> None:
-    """Refuse what is no list of different names of the vocabulary.
+    """Check that ``classes`` is a list of different names of the vocabulary.
 
     Raises:
-        TypeError: if it is no list of names.
-        ValueError: for equal names, none, too many or unknown ones.
+        ValueError: if it is not, or has too many names.
     """
-    if not isinstance(classes, list | tuple) or not all(
-        isinstance(name, str) for name in classes
-    ):
-        raise TypeError(
-            f'{owner}: metainfo["classes"] must be a list of names, got {classes!r}; a '
-            "list of one name needs a trailing comma: ('name',)"
-        )
-    if not 0 < len(set(classes)) == len(classes) <= MAX_CLASSES:
+    names = classes if isinstance(classes, list | tuple) else ()
+    are_names = all(isinstance(name, str) for name in names)
+    if not are_names or not 0 < len(set(names)) == len(names) <= MAX_CLASSES:
         raise ValueError(
-            f'{owner}: classes must be 1 to {MAX_CLASSES} different names (labels have '
-            f'8 bits, and one value is ignored), got {len(classes)}: {list(classes)}'
+            f'{owner}: metainfo["classes"] must be a list of 1 to {MAX_CLASSES} '
+            f'different names (labels have 8 bits), got {classes!r}; a list of one '
+            "name needs a trailing comma: ('name',)"
         )
-    if unknown := [name for name in classes if name not in vocabulary]:
+    if unknown := [name for name in names if name not in vocabulary]:
         raise ValueError(
             f'{owner}: classes {unknown} are not among the {len(vocabulary)} classes '
             f'{list(vocabulary)}; for an own class list use sapiens2_mm.SegDataset'

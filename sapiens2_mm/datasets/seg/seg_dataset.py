@@ -59,7 +59,7 @@ class SegDataset(BaseSegDataset):
 
     Raises:
         FileNotFoundError: if a folder, list, image or mask is missing.
-        ValueError, TypeError: for a faulty class list or map, or no image at all.
+        ValueError: for a faulty class list or map, or no image at all.
     """
 
     def __init__(
@@ -78,9 +78,7 @@ class SegDataset(BaseSegDataset):
         if label_map is not None and reduce_zero_label:
             raise ValueError('SegDataset: label_map excludes reduce_zero_label')
         if ignore_index not in range(256):
-            raise ValueError(
-                f'SegDataset: ignore_index must be 0 to 255, got {ignore_index}'
-            )
+            raise ValueError(f'ignore_index must be 0 to 255, got {ignore_index}')
         if data_prefix is None:
             data_prefix = dict(img_path='rgb', seg_map_path='seg')
         data_prefix = {k: v for k, v in data_prefix.items() if v is not None}
@@ -104,8 +102,7 @@ class SegDataset(BaseSegDataset):
     def _load_metainfo(cls, metainfo: Mapping | None = None) -> dict:
         if unknown := sorted(set(metainfo or ()) - set(METAINFO_KEYS)):
             raise ValueError(
-                f'{cls.__name__}: metainfo has unknown keys {unknown}, expected '
-                f'{METAINFO_KEYS}'
+                f'{cls.__name__}: unknown metainfo {unknown}, expected {METAINFO_KEYS}'
             )
         meta = {'classes': None, **super()._load_metainfo(metainfo)}
         vocabulary = cls.METAINFO.get('classes', meta['classes'])
@@ -149,10 +146,7 @@ class SegDataset(BaseSegDataset):
             kind = f'mask (NAME{self.seg_map_suffix})'
             check_complete(names, masks, kind, folders['seg_map_path'])
         elif not self.test_mode:
-            raise ValueError(
-                f'{type(self).__name__}: training needs masks; set '
-                "data_prefix['seg_map_path']"
-            )
+            raise ValueError(f'{type(self).__name__}: training needs seg_map_path')
         shared = dict(
             label_map=self.label_map,
             reduce_zero_label=self.reduce_zero_label,

@@ -135,7 +135,7 @@ def test_keypoints(mini_coco, table5):
     cfg = Config(dict(default_scope='mmpose', val_dataloader=dict(dataset=dataset)))
     report = check_config(cfg, 'val')
     assert report.counts['keypoints'].tolist() == [3] * 5 and not report.findings
-    assert 'labelled keypoints per sample: 5.0 of 5' in report.to_text()
+    assert 'labeled keypoints per sample: 5.0 of 5' in report.to_text()
     (path.parent / '1.png').write_bytes(b'no image')
     (finding,) = check_config(cfg, 'val').findings
     assert finding.kind == 'unreadable file' and finding.path.endswith('1.png')

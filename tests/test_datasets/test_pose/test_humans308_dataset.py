@@ -140,7 +140,7 @@ def test_crowd_with_rle(mini_coco, table5):
 def test_visibility(mini_coco, table5):
     points = [0, 0, 0, 20, 20, 0, 20, 30, 1, 60, 30, 2, 25, 30, 2]
     sample = build(mini_coco(dict(keypoints=points)), table5)[0]
-    # v=0 twice, v=1 counts, labelled outside the image does not train, v=2 counts
+    # v=0 twice, v=1 counts, labeled outside the image does not train, v=2 counts
     assert sample['keypoints_visible'].tolist() == [[0, 0, 1, 0, 1]]
     assert sample['num_keypoints'] == 3
 
@@ -191,8 +191,8 @@ def test_any_id(mini_coco, table5):
     [
         (dict(id=None), 'annotation 0: id must be a number or a string, got None'),
         (dict(id=[0]), r'id must be a number or a string, got \[0\]'),
-        (dict(image_id=99), 'annotation 0: image_id 99 is not in the file'),
-        (dict(image_id='0'), "image_id '0' is not in the file"),
+        (dict(image_id=99), 'annotation 0: there is no image with image_id 99'),
+        (dict(image_id='0'), "there is no image with image_id '0'"),
         (dict(image_id={}), 'image_id must be a number or a string, got {}'),
         (dict(bbox=[1, 2, 3]), r'bbox: expected 4 numbers, got \[1, 2, 3\]'),
         (dict(bbox='4 6 40 52'), "bbox: expected numbers, got '4 6 40 52'"),
@@ -293,7 +293,7 @@ def test_detections(mini_coco, table5, tmp_path):
     for text, message in [
         (
             json.dumps([{**good, 'image_id': 'else'}]),
-            "detection 0: image_id 'else' is not in",
+            "detection 0: there is no image with image_id 'else'",
         ),
         (json.dumps(dict(images=[])), 'detection: expected a list'),
         (

@@ -1,0 +1,52 @@
+import pytest
+
+from sapiens2_mm.datasets.io.folder import (
+    check_complete,
+    files_by_name,
+    list_images,
+    without_suffix,
+)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for name in ('b.JPG', 'a.png', 'sub/c.tif', 'sub/c.npy', 'notes.txt', '.x.png'):
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(b'')
+    return tmp_path
+
+
+def names_of(paths, folder):
+    return [path.removeprefix(f'{folder}/') for path in paths]
+
+
+def test_images_are_sorted_and_hidden_files_left_out(folder):
+    assert names_of(list_images(str(folder)), folder) == ['a.png', 'b.JPG', 'sub/c.tif']
+    flat = list_images(str(folder), recursive=False)
+    assert names_of(flat, folder) == ['a.png', 'b.JPG']
+
+
+def test_names_without_suffix(folder):
+    files = files_by_name(str(folder))
+    assert list(files) == ['a', 'b', 'sub/c']
+    assert files['sub/c'] == str(folder / 'sub' / 'c.tif')
+    assert list(files_by_name(str(folder), ('/c.npy',))) == ['sub']
+    assert without_suffix('x_SEG.npy', ('_seg.npy', '.npy')) == 'x'
+    assert without_suffix('x.npy', ('.png',)) == 'x.npy'
+
+
+def test_errors(folder):
+    (folder / 'a.jpg').write_bytes(b'')
+    with pytest.raises(ValueError, match=r'a\.jpg and .*a\.png have the same name'):
+        files_by_name(str(folder))
+    with pytest.raises(
+        FileNotFoundError, match=r"no file in '.*none' ends in \.jpg or"
+    ):
+        list_images(str(folder / 'none'))
+    with pytest.raises(FileNotFoundError, match=r'no file in .* ends in \.exr'):
+        files_by_name(str(folder), ('.exr',))
+    with pytest.raises(
+        FileNotFoundError, match=r"2 of 3 samples have no map file in m, such as \['b'"
+    ):
+        check_complete('abc', {'a': 'm/a.npy'}, 'map', 'm')
