@@ -1,94 +1,79 @@
-"""Checks of a keypoint table before anything is trained or drawn with it."""
+"""Keypoint metainfo in mmpose's form: its faults, and its groups."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 
-def check_keypoint_table(metainfo: dict[str, Any]) -> None:
-    """Check a table in mmpose's form (``keypoint_info``, ``sigmas``, ...).
+def check_keypoint_metainfo(metainfo: dict[str, Any]) -> None:
+    """Refuse faulty metainfo (``keypoint_info``, ``sigmas``, ...).
 
     Args:
-        metainfo: raw table; ``skeleton_info`` and ``joint_weights`` may be missing.
+        metainfo: raw, not parsed by mmpose; ``skeleton_info`` and ``joint_weights``
+            may be missing.
 
     Raises:
         ValueError: if a part is missing, the keys are not 0 to K - 1, the lengths
             differ, a sigma is not positive, a mirror partner or link end is unknown,
             or the mirror partner of a partner is another keypoint.
     """
-    name = metainfo.get('dataset_name')
-    missing = {'dataset_name', 'keypoint_info', 'sigmas'} - set(metainfo)
-    if missing:
-        raise ValueError(f'keypoint table {name}: {sorted(missing)} missing')
+    fault = next(_faults(metainfo), None)
+    if fault is not None:
+        raise ValueError(f'keypoint metainfo {metainfo.get("dataset_name")}: {fault}')
+
+
+def _faults(metainfo: dict[str, Any]) -> Iterator[str]:
+    """What is wrong, the first fault first; later ones may follow from it."""
+    if missing := {'dataset_name', 'keypoint_info', 'sigmas'} - set(metainfo):
+        yield f'{sorted(missing)} missing'
     for part in ('keypoint_info', 'skeleton_info'):
         entries = metainfo.get(part, {})
         if not isinstance(entries, dict) or not all(
             isinstance(entry, dict) for entry in entries.values()
         ):
-            raise ValueError(
-                f'keypoint table {name}: {part} must be a dict from numbers to dicts'
-            )
-    keypoints = list(metainfo['keypoint_info'].values())
-    num_keypoints = len(keypoints)
-    if list(metainfo['keypoint_info']) != list(range(num_keypoints)):
-        raise ValueError(
-            f'keypoint table {name}: the keys of keypoint_info must be the numbers 0 '
-            f'to {num_keypoints - 1} in order, got {list(metainfo["keypoint_info"])}'
+            yield f'{part} must be a dict from numbers to dicts'
+    keypoints = metainfo['keypoint_info']
+    if list(keypoints) != list(range(len(keypoints))):
+        yield (
+            f'the keys of keypoint_info must be the numbers 0 to {len(keypoints) - 1} '
+            f'in order, got {list(keypoints)}'
         )
-    sigmas = _numbers(metainfo['sigmas'], f'keypoint table {name}: sigmas')
-    weights = _numbers(
-        metainfo.get('joint_weights', [1.0] * num_keypoints),
-        f'keypoint table {name}: joint_weights',
-    )
-    if not num_keypoints == len(sigmas) == len(weights):
-        raise ValueError(
-            f'keypoint table {name}: {num_keypoints} keypoints, {len(sigmas)} sigmas '
-            f'and {len(weights)} joint_weights; give one of each per keypoint'
-        )
-    if any(not sigma > 0 for sigma in sigmas):
-        raise ValueError(f'keypoint table {name}: every sigma must be > 0')
-    names = [info.get('name') for info in keypoints]
-    if not all(isinstance(keypoint, str) for keypoint in names):
-        raise ValueError(f'keypoint table {name}: every keypoint needs a name')
-    if len(set(names)) != num_keypoints:
-        raise ValueError(f'keypoint table {name}: two keypoints share a name')
+    for part in ('sigmas', 'joint_weights'):
+        values = np.atleast_1d(metainfo.get(part, np.ones(len(keypoints))))
+        if values.dtype.kind not in 'fiu' or not (values >= 0).all():
+            yield f'{part} must be numbers of at least 0, got {metainfo[part]!r:.80}'
+        if values.shape != (len(keypoints),):
+            yield f'{len(keypoints)} keypoints, {len(values)} {part}'
+    if not np.all(metainfo['sigmas']):
+        yield 'every sigma must be > 0'
+    names = [info.get('name') for info in keypoints.values()]
+    if not all(isinstance(name, str) for name in names):
+        yield 'every keypoint needs a name'
+    if len(set(names)) != len(names):
+        yield 'two keypoints share a name'
+    swaps = [info.get('swap', '') for info in keypoints.values()]
     partner = {
-        info['name']: info['name'] if info.get('swap', '') == '' else info['swap']
-        for info in keypoints
+        name: name if swap == '' else swap
+        for name, swap in zip(names, swaps, strict=True)
     }
-    for keypoint, swap in partner.items():
-        if partner.get(swap) != keypoint:
-            raise ValueError(
-                f'keypoint table {name}: {keypoint} swaps with {swap}, but {swap} '
-                f'swaps with {partner.get(swap, "nothing, it is not in the table")}; '
-                'mirror partners must name each other'
+    for name, swap in partner.items():
+        if partner.get(swap) != name:
+            yield (
+                f'{name} swaps with {swap}, but {swap} swaps with '
+                f'{partner.get(swap, "nothing, it is no keypoint")}; mirror partners '
+                'must name each other'
             )
     for index, info in metainfo.get('skeleton_info', {}).items():
         link = info.get('link')
         if not isinstance(link, list | tuple) or len(link) != 2:
-            raise ValueError(
-                f'keypoint table {name}: link {index} must be two keypoint names, got '
-                f'{link!r}'
-            )
-        unknown = [end for end in link if end not in names]
-        if unknown:
-            raise ValueError(
-                f'keypoint table {name}: the link {tuple(link)} names {unknown}, which '
-                'are not keypoints of the table'
-            )
-
-
-def _numbers(values: Any, where: str) -> Sequence[float]:
-    if not isinstance(values, Sequence | np.ndarray) or not all(
-        isinstance(value, int | float | np.number) for value in values
-    ):
-        raise ValueError(f'{where}: expected a list of numbers, got {values!r:.80}')
-    return values
+            yield f'link {index} must be two keypoint names, got {link!r}'
+        elif unknown := [end for end in link if end not in names]:
+            yield f'the link {tuple(link)} names {unknown}, which are not keypoints'
 
 
 def keypoint_groups(metainfo: dict[str, Any]) -> dict[str, list[int]]:
-    """Ids of each ``group`` that occurs in the table; empty if none does."""
+    """Ids of each ``group`` that occurs; empty if none does."""
     groups: dict[str, list[int]] = {}
     for index, info in metainfo['keypoint_info'].items():
         if info.get('group'):

@@ -17,7 +17,7 @@ from sapiens2_mm.registry import DATASETS
 
 from ..io.json_file import Id, Number, check_records, load_json
 from ..metainfo.humans308 import METAINFO
-from ..metainfo.keypoint_metainfo import check_keypoint_table, keypoint_groups
+from ..metainfo.keypoint_metainfo import check_keypoint_metainfo, keypoint_groups
 from .coco_keypoints import (
     EMPTY_BOX,
     PersonAnnotation,
@@ -51,9 +51,10 @@ class Humans308Dataset(BaseCocoStyleDataset):
     the image, numbers that are not finite, nothing labeled) are left out, with one
     log line of counts. A point labeled outside the image is not trained on.
 
-    For an own keypoint set give its ``metainfo`` in mmpose's form
-    (``dataset_name``, ``keypoint_info``, ``sigmas``; links and weights optional),
-    as a dict or as ``dict(from_file='keypoints.py')``.
+    For an own keypoint set give its ``metainfo`` in mmpose's form (``dataset_name``,
+    ``keypoint_info``, ``sigmas``; links and weights optional), as a dict or as
+    ``dict(from_file='keypoints.py')``. Without ``keypoint_info`` its parts, such as
+    ``joint_weights``, replace those of the 308 keypoints.
 
     Args:
         keypoints_key: annotation field with the keypoints; None takes
@@ -85,12 +86,12 @@ class Humans308Dataset(BaseCocoStyleDataset):
 
     @classmethod
     def _load_metainfo(cls, metainfo: dict | None = None) -> dict:
-        if metainfo is not None and not isinstance(metainfo, dict):
+        if not isinstance(metainfo, dict | None):
             raise TypeError(
                 f'{cls.__name__}: metainfo must be a dict with keypoint_info, or '
                 f"dict(from_file='keypoints.py'), got {metainfo!r:.80}"
             )
-        metainfo = dict(cls.METAINFO if metainfo is None else metainfo)
+        metainfo = dict(metainfo or {})
         path = metainfo.get('from_file')
         if path is not None and osp.isfile(path):
             content = Config.fromfile(path)
@@ -99,7 +100,9 @@ class Humans308Dataset(BaseCocoStyleDataset):
             metainfo = dict(content.dataset_info)
         if 'from_file' in metainfo:  # a file of mmpose, found by mmpose
             return parse_pose_metainfo(metainfo)
-        check_keypoint_table(metainfo)
+        if 'keypoint_info' not in metainfo:
+            metainfo = {**cls.METAINFO, **metainfo}
+        check_keypoint_metainfo(metainfo)
         metainfo.setdefault('skeleton_info', {})
         metainfo.setdefault('joint_weights', [1.0] * len(metainfo['keypoint_info']))
         parsed = parse_pose_metainfo(metainfo)

@@ -355,3 +355,13 @@ def test_bottom_up_samples(mini_coco, table5):
     dataset = build(path, table5, data_mode='bottomup')
     assert len(dataset) == 1
     assert dataset[0]['keypoints_visible'].sum(axis=1).tolist() == [5, 5, 0]
+
+
+def test_parts_of_the_metainfo_replace_those_of_the_308():
+    weights = [2.0] * 308
+    meta = Humans308Dataset._load_metainfo(dict(joint_weights=weights))
+    assert meta['dataset_keypoint_weights'].tolist() == weights
+    assert meta['num_keypoints'] == 308
+    assert set(Humans308Dataset.METAINFO['joint_weights']) == {1.0}
+    with pytest.raises(ValueError, match='308 keypoints, 5 joint_weights'):
+        Humans308Dataset._load_metainfo(dict(joint_weights=[1.0] * 5))
