@@ -3,6 +3,7 @@ default_hooks = dict(
     timer=dict(type='IterTimerHook'),
     logger=dict(type='LoggerHook', interval=50, log_metric_by_epoch=False),
     param_scheduler=dict(type='ParamSchedulerHook'),
+    metainfo_check=dict(type='sapiens2_mm.MetainfoCheckHook'),
     load=dict(type='sapiens2_mm.LoadCheckpointHook'),
     finite_loss=dict(type='sapiens2_mm.NonFiniteLossHook', patience=3),
     random_state=dict(type='sapiens2_mm.RandomStateHook'),

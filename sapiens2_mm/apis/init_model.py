@@ -12,6 +12,7 @@ from mmengine.registry import init_default_scope
 from torch import nn
 
 from sapiens2_mm.checkpoint import SkipInit, load_for_inference
+from sapiens2_mm.engine.hooks.metainfo_check_hook import check_metainfo
 from sapiens2_mm.registry import DATASETS, MODELS
 
 from .model_zoo import find_model
@@ -49,7 +50,8 @@ def init_model(
     Raises:
         CheckpointError: if the checkpoint cannot be read or does not fit the model.
         FileNotFoundError: if the config or checkpoint file does not exist.
-        ValueError: if there is no model of that name.
+        ValueError: if there is no model of that name, or head and metainfo differ in
+            the number of keypoints or classes.
     """
     if isinstance(config, str) and _is_name(config):
         model_info = find_model(config)
@@ -80,6 +82,7 @@ def init_model(
     model = model.to(device)
     model.cfg = cfg
     model.dataset_meta = meta.get('dataset_meta') or _dataset_meta(cfg)
+    check_metainfo(model, model.dataset_meta)
     return model.eval()
 
 

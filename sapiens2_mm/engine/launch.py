@@ -12,8 +12,8 @@ from mmengine.logging import print_log
 from mmengine.registry import RUNNERS
 from mmengine.runner import Runner, find_latest_checkpoint
 
-from .hooks.keypoint_check_hook import check_keypoint_config
 from .hooks.load_checkpoint_hook import whole_model_file
+from .hooks.metainfo_check_hook import check_config_metainfo
 
 
 def load_config(
@@ -52,9 +52,8 @@ def build_runner(cfg: Config) -> Runner:
     The processes of launcher ``'pytorch'`` work without a GPU too, and talk by gloo.
 
     Raises:
-        ValueError: if the config's keypoint table and head differ in number.
+        ValueError: if the config's keypoint metainfo and head differ in number.
     """
-    check_keypoint_config(cfg)
     hooks = cfg.get('default_hooks') or {}
     own = dict(
         load=dict(type='sapiens2_mm.LoadCheckpointHook'),
@@ -64,9 +63,9 @@ def build_runner(cfg: Config) -> Runner:
     _name_file_of_backbone(cfg)
     if cfg.get('launcher') == 'pytorch' and not torch.cuda.is_available():
         _distribute_on_cpu(cfg)
-    if 'runner_type' in cfg:
-        return RUNNERS.build(cfg)
-    return Runner.from_cfg(cfg)
+    runner = RUNNERS.build(cfg) if 'runner_type' in cfg else Runner.from_cfg(cfg)
+    check_config_metainfo(runner, cfg)
+    return runner
 
 
 def _name_file_of_backbone(cfg: Config) -> None:

@@ -28,12 +28,12 @@ from .oks import OksPerson, coco_oks_stats, keypoint_extent
 
 @METRICS.register_module()
 class KeypointOKSMetric(BaseMetric):
-    """COCO keypoint AP and AR of any keypoint table, by pycocotools.
+    """COCO keypoint AP and AR of any keypoint set, by pycocotools.
 
-    Returns COCO's ten figures over all keypoints (``coco/AP``, ``coco/AP .5``, ...,
+    Returns COCO's ten metrics over all keypoints (``coco/AP``, ``coco/AP .5``, ...,
     ``coco/AR (L)``) and ``coco/<group>_AP``, ``coco/<group>_AR`` for each group of
-    the table (of the 308: body, foot, left_hand, right_hand, extra_body, face). Use
-    ``coco/AP`` for ``save_best``. A figure is -1 if the annotations hold no person of
+    the metainfo (of the 308: body, foot, left_hand, right_hand, extra_body, face). Use
+    ``coco/AP`` for ``save_best``. A metric is -1 if the annotations hold no person of
     its size class or group: it is no score, and a warning says so once.
 
     The score of a person is the box score times the mean keypoint score above
@@ -46,7 +46,7 @@ class KeypointOKSMetric(BaseMetric):
 
     Args:
         ann_file: COCO-style annotation file; None takes the file of the dataset.
-        groups: groups of the keypoint table to report; None for all.
+        groups: groups of the metainfo to report; None for all.
         keypoint_score_thr: keypoint scores up to this one do not count.
         nms_thr: largest OKS between two predictions; None for no suppression.
         format_only: only write predictions; needs ``outfile_prefix``.
@@ -55,11 +55,10 @@ class KeypointOKSMetric(BaseMetric):
         prefix: first part of the names, ``'coco'`` by default.
 
     Raises:
-        ValueError: if keypoint table, sigmas and predictions differ in number, a
-            prediction belongs to no image of the file or is not finite, or the file
-            holds no person to score.
+        ValueError: if the metainfo lacks sigmas or a group, a prediction belongs to no
+            image of the file or is not finite, or the file holds no person to score.
 
-    Source: official pose evaluator; it reports the figures over all keypoints only.
+    Source: official pose evaluator; it reports the metrics over all keypoints only.
     """
 
     default_prefix = 'coco'
@@ -97,30 +96,16 @@ class KeypointOKSMetric(BaseMetric):
         self._dataset_meta = dataset_meta
         if dataset_meta is None:
             return
-        self._check_table(dataset_meta)
+        known = dataset_meta.get('keypoint_groups', {})
+        unknown = [name for name in self.groups or () if name not in known]
+        missing = {'num_keypoints', 'sigmas'} - set(dataset_meta)
+        if unknown or missing:
+            raise ValueError(
+                f'metainfo {dataset_meta.get("dataset_name")} has no '
+                f'{[*sorted(missing), *unknown]}; its groups are {sorted(known)}'
+            )
         if not self.format_only:
             self._read_truth(dataset_meta)
-
-    def _check_table(self, meta: dict) -> None:
-        missing = sorted({'num_keypoints', 'sigmas'} - set(meta))
-        if missing:
-            raise ValueError(
-                f'KeypointOKSMetric: the metainfo of the dataset has no {missing}; '
-                'evaluate a keypoint dataset, such as Humans308Dataset'
-            )
-        if len(meta['sigmas']) != meta['num_keypoints']:
-            raise ValueError(
-                f'KeypointOKSMetric: the keypoint table {meta.get("dataset_name")} has '
-                f'{meta["num_keypoints"]} keypoints and {len(meta["sigmas"])} sigmas; '
-                'give one sigma per keypoint'
-            )
-        known = meta.get('keypoint_groups', {})
-        unknown = [name for name in self.groups or () if name not in known]
-        if unknown:
-            raise ValueError(
-                f'KeypointOKSMetric: groups {unknown} are not in the keypoint table '
-                f'{meta.get("dataset_name")}, which has {sorted(known)}'
-            )
 
     def _read_truth(self, meta: dict) -> None:
         ann_file = self.ann_file or meta.get('ann_file')
@@ -140,9 +125,9 @@ class KeypointOKSMetric(BaseMetric):
         faults = truth.fault_counts()
         if faults.total() == len(truth.persons):
             raise ValueError(
-                f'KeypointOKSMetric: {ann_file} holds no person to score: read '
-                f'{len(truth.images)} images and {len(truth.persons)} annotations, '
-                f'left out {describe_faults(faults) or "none"}'
+                f'{ann_file} holds no person to score: read {len(truth.images)} images '
+                f'and {len(truth.persons)} annotations, left out '
+                f'{describe_faults(faults) or "none"}'
             )
         self._truth = truth
         self._image_index = {image: i for i, image in enumerate(truth.images)}
@@ -155,28 +140,15 @@ class KeypointOKSMetric(BaseMetric):
             data_samples: as dicts, with ``img_id``, ``id`` and ``pred_instances``:
                 ``keypoints`` (N, K, 2) in image pixels and ``keypoint_scores`` (N, K).
         """
-        meta = self.dataset_meta
         for sample in data_samples:
             instances = sample['pred_instances']
             keypoints = _to_numpy(instances['keypoints'])[..., :2]
             scores = _to_numpy(instances['keypoint_scores'])
             where = f'KeypointOKSMetric: image {sample["img_id"]!r}'
-            if keypoints.shape[1] != meta['num_keypoints']:
-                raise ValueError(
-                    f'{where}: the head predicts {keypoints.shape[1]} keypoints, the '
-                    f'table {meta.get("dataset_name")} has {meta["num_keypoints"]} '
-                    f"keypoints and {len(meta['sigmas'])} sigmas; set the head's "
-                    "out_channels or the dataset's metainfo"
-                )
             if not (np.isfinite(keypoints).all() and np.isfinite(scores).all()):
-                raise ValueError(
-                    f'{where}: a predicted keypoint or score is not finite'
-                )
+                raise ValueError(f'{where}: a keypoint or score is not finite')
             if self._truth is not None and sample['img_id'] not in self._image_index:
-                raise ValueError(
-                    f'{where}: this id is not in {self._truth.ann_file}; predictions '
-                    'and annotations must be of the same images'
-                )
+                raise ValueError(f'{where}: this id is not in {self._truth.ann_file}')
             truth = sample.get('gt_instances', {})
             boxes = instances.get('bboxes', truth.get('bboxes'))
             box_scores = instances.get('bbox_scores', truth.get('bbox_scores'))

@@ -115,7 +115,7 @@ def coco_oks_stats(
     sigmas: np.ndarray,
     ids: Sequence[int] | None = None,
 ) -> dict[str, float]:
-    """COCO's ten keypoint figures, by pycocotools.
+    """COCO's ten keypoint metrics, by pycocotools.
 
     Args:
         truth: all annotated persons. Without a labelled point (v > 0) among ``ids`` a

@@ -72,13 +72,10 @@ class Sapiens2IoUMetric(BaseMetric):
             iou_metrics = (iou_metrics,)
         if unknown := set(iou_metrics) - set(_METRICS):
             raise ValueError(
-                f'Sapiens2IoUMetric: iou_metrics must be of {_METRICS}, got '
-                f'{sorted(unknown)}'
+                f'iou_metrics must be of {_METRICS}, got {sorted(unknown)}'
             )
         if format_only and output_dir is None:
-            raise ValueError(
-                'Sapiens2IoUMetric: format_only writes label maps and needs output_dir'
-            )
+            raise ValueError('format_only writes label maps and needs output_dir')
         self.iou_metrics = tuple(iou_metrics)
         self.ignore_index = ignore_index
         self.nan_to_num = nan_to_num
@@ -102,16 +99,15 @@ class Sapiens2IoUMetric(BaseMetric):
             name = sample.get('img_path')
             if 'gt_sem_seg' not in sample:
                 raise ValueError(
-                    f'Sapiens2IoUMetric: labels are missing for {name}; give the '
-                    'dataset its masks (data_prefix.seg_map_path), or set format_only '
-                    'and output_dir to only write predictions'
+                    f'labels are missing for {name}; give the dataset its masks '
+                    '(data_prefix.seg_map_path), or set format_only and output_dir'
                 )
             label = sample['gt_sem_seg']['data']
             label = label[0] if label.ndim == 3 else label
             try:
                 counts = confusion_matrix(pred, label, num_classes, self.ignore_index)
             except ValueError as err:
-                raise ValueError(f'Sapiens2IoUMetric: {name}: {err}') from err
+                raise ValueError(f'{name}: {err}') from err
             self.results.append(counts.cpu().numpy())
 
     def compute_metrics(self, results: list[np.ndarray]) -> dict[str, float]:
@@ -169,9 +165,8 @@ class Sapiens2IoUMetric(BaseMetric):
         other = self._written.setdefault(stem, path)
         if other != path:
             raise ValueError(
-                f'Sapiens2IoUMetric: the label maps of {other} and {path} would both '
-                f'be {stem}.png in {self.output_dir}; rename one, or write them in '
-                'two runs'
+                f'label maps of {other} and {path} would both be {stem}.png in '
+                f'{self.output_dir}; rename one, or write them in two runs'
             )
         shift = int(bool(sample.get('reduce_zero_label', False)))
         palette = self.dataset_meta.get('palette')

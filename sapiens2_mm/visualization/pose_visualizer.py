@@ -30,8 +30,8 @@ class Sapiens2PoseVisualizer(PoseLocalVisualizer):
     Links are drawn first, then points, then the thin boxes. The radius of a point
     follows the size of the person, for faces and hands the size of that part, and the
     length of the links at it, within 0.7 to 6 pixels. Keypoints below the threshold of
-    ``add_datasample`` (0.3) are left out. Colours, links and groups come from the
-    dataset; without colours all points are red, without links there are only points.
+    ``add_datasample`` (0.3) are left out. Colors, links and groups come from the
+    dataset; without colors all points are red, without links there are only points.
 
     Args:
         name: of the instance, as mmengine's visualizers have it.
@@ -41,9 +41,8 @@ class Sapiens2PoseVisualizer(PoseLocalVisualizer):
         **kwargs: arguments of mmpose's ``PoseLocalVisualizer``.
 
     Raises:
-        ValueError: when the dataset is set, if the numbers of colours and of keypoints
-            or links differ, or a name is not in the table; when drawing, if a sample
-            has another number of keypoints than the table.
+        ValueError: when the dataset is set, if a name is not in its metainfo; when
+            drawing, if the numbers of colors and of keypoints or links differ.
         TypeError: if ``keypoint_names`` is one text.
     """
 
@@ -58,8 +57,8 @@ class Sapiens2PoseVisualizer(PoseLocalVisualizer):
     ) -> None:
         if isinstance(keypoint_names, str):
             raise TypeError(
-                f'{type(self).__name__}: keypoint_names must be a list of names, got '
-                f'the text {keypoint_names!r}; write [{keypoint_names!r}]'
+                f'keypoint_names must be a list of names, got the text '
+                f'{keypoint_names!r}; write [{keypoint_names!r}]'
             )
         self.keypoint_names = keypoint_names
         super().__init__(name, radius=radius, line_width=line_width, **kwargs)
@@ -71,7 +70,12 @@ class Sapiens2PoseVisualizer(PoseLocalVisualizer):
     @dataset_meta.setter
     def dataset_meta(self, meta: dict | None) -> None:
         meta = dict(meta or {})
-        self._check(meta)
+        unknown = {*(self.keypoint_names or ())} - {*meta.get('keypoint_name2id', ())}
+        if meta and unknown:
+            raise ValueError(
+                f'keypoint_names {sorted(unknown)} are not in the metainfo '
+                f'{meta.get("dataset_name")}'
+            )
         self._dataset_meta = meta
         self.bbox_color = meta.get('bbox_color', self.bbox_color)
         self.kpt_color = meta.get('keypoint_colors', self.kpt_color)
@@ -79,27 +83,8 @@ class Sapiens2PoseVisualizer(PoseLocalVisualizer):
         self.skeleton = meta.get('skeleton_links', self.skeleton)
 
     def set_dataset_meta(self, dataset_meta: dict | None) -> None:
-        """Set the keypoint table; the same as assigning ``dataset_meta``."""
+        """Set the keypoint metainfo; the same as assigning ``dataset_meta``."""
         self.dataset_meta = dataset_meta
-
-    def _check(self, meta: dict) -> None:
-        for what, colors, things in (
-            ('keypoints', 'keypoint_colors', 'num_keypoints'),
-            ('links', 'skeleton_link_colors', 'num_skeleton_links'),
-        ):
-            if colors in meta and things in meta and len(meta[colors]) != meta[things]:
-                raise ValueError(
-                    f'{type(self).__name__}: {len(meta[colors])} colours for '
-                    f'{meta[things]} {what} of the table {meta.get("dataset_name")}; '
-                    'give one colour each'
-                )
-        if meta and self.keypoint_names is not None:
-            unknown = set(self.keypoint_names) - set(meta.get('keypoint_name2id', {}))
-            if unknown:
-                raise ValueError(
-                    f'{type(self).__name__}: keypoint_names {sorted(unknown)} are not '
-                    f'in the table {meta.get("dataset_name")}'
-                )
 
     def add_datasample(
         self,
@@ -165,21 +150,12 @@ class Sapiens2PoseVisualizer(PoseLocalVisualizer):
         skeleton_style: str = 'mmpose',
     ) -> np.ndarray:
         if skeleton_style != 'mmpose':
-            raise ValueError(
-                f'{type(self).__name__}: skeleton_style {skeleton_style!r} exists for '
-                "the COCO tables of mmpose's own visualizer only; use 'mmpose'"
-            )
+            raise ValueError(f"skeleton_style must be 'mmpose', got {skeleton_style!r}")
         image = np.ascontiguousarray(image)
         if 'keypoints' not in instances:
             return image
         keypoints = _to_numpy(instances.keypoints)[..., :2]
-        expected = self.dataset_meta.get('num_keypoints', keypoints.shape[1])
-        if keypoints.shape[1] != expected:
-            raise ValueError(
-                f'{type(self).__name__}: {keypoints.shape[1]} keypoints to draw, the '
-                f'table {self.dataset_meta.get("dataset_name")} has {expected}; set '
-                'dataset_meta to the table of these keypoints'
-            )
+        colors = _colors(self.kpt_color, keypoints.shape[1], 'keypoints')
         scores = instances.get('keypoint_scores', instances.get('keypoints_visible'))
         scores = np.ones(keypoints.shape[:2]) if scores is None else _to_numpy(scores)
         shown = (scores >= kpt_thr) & np.isfinite(keypoints).all(axis=-1)
@@ -187,18 +163,13 @@ class Sapiens2PoseVisualizer(PoseLocalVisualizer):
         for person, visible in zip(keypoints, shown, strict=True):
             radii = self._radii(person, visible)
             self._draw_links(image, person, visible, radii)
-            self._draw_points(image, person, visible, radii, show_kpt_idx)
+            self._draw_points(image, person, visible, radii, colors, show_kpt_idx)
         return image
 
     def _wanted(self, num_keypoints: int) -> np.ndarray:
         """(K,) bool: keypoints that ``keypoint_names`` leaves in."""
         if self.keypoint_names is None:
             return np.ones(num_keypoints, dtype=bool)
-        if 'keypoint_name2id' not in self.dataset_meta:
-            raise ValueError(
-                f'{type(self).__name__}: keypoint_names needs the keypoint table; set '
-                'dataset_meta'
-            )
         ids = [self.dataset_meta['keypoint_name2id'][n] for n in self.keypoint_names]
         return np.isin(np.arange(num_keypoints), ids)
 
@@ -248,9 +219,9 @@ class Sapiens2PoseVisualizer(PoseLocalVisualizer):
         person: np.ndarray,
         visible: np.ndarray,
         radii: np.ndarray,
+        colors: list[tuple[int, int, int]],
         show_kpt_idx: bool,
     ) -> None:
-        colors = _colors(self.kpt_color, len(person), 'keypoints')
         for index in np.flatnonzero(visible):
             center = _fixed_point(person[index])
             radius = round(radii[index] * (1 << _SHIFT))
@@ -279,13 +250,13 @@ def _rgb(color: Any) -> tuple[int, int, int]:
 
 
 def _colors(colors: Any, count: int, what: str) -> list[tuple[int, int, int]]:
-    """One colour for each of ``count`` things, from one colour or a list."""
+    """One color for each of ``count`` things, from one color or a list."""
     if colors is None or isinstance(colors, str):
         return [_rgb(colors)] * count
     if len(colors) != count:
         raise ValueError(
-            f'Sapiens2PoseVisualizer: {len(colors)} colours for {count} {what}; set '
-            'dataset_meta to the table of these keypoints'
+            f'{len(colors)} colors for {count} {what}; set dataset_meta to the '
+            'metainfo of these keypoints'
         )
     return [_rgb(color) for color in colors]
 

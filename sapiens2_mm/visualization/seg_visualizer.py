@@ -22,13 +22,13 @@ def overlay_labels(
     alpha: float = 0.6,
     background_id: int | None = 0,
 ) -> np.ndarray:
-    """Tint an image with the colours of its classes.
+    """Tint an image with the colors of its classes.
 
     Args:
         image: (H, W, 3) uint8 RGB.
-        labels: (H, W) integers; values without a colour are drawn white.
-        palette: RGB colours of the classes.
-        alpha: weight of the colours, 0 to 1.
+        labels: (H, W) integers; values without a color are drawn white.
+        palette: RGB colors of the classes.
+        alpha: weight of the colors, 0 to 1.
         background_id: class that is left as it is; None tints all.
 
     Returns:
@@ -39,8 +39,7 @@ def overlay_labels(
     """
     if image.shape[:2] != labels.shape:
         raise ValueError(
-            f'overlay_labels: image {image.shape[:2]} and labels {labels.shape} differ '
-            'in size'
+            f'image {image.shape} and labels {labels.shape} differ in size'
         )
     num_classes = len(palette)
     colors = np.array([*palette, _IGNORED_COLOR], np.float32) * alpha
@@ -55,12 +54,12 @@ def overlay_labels(
 class Sapiens2SegVisualizer(Visualizer):
     """Draws label maps over their images, with a legend of the classes that occur.
 
-    Annotation left, prediction right, legend at the far right: colour, name and share
+    Annotation left, prediction right, legend at the far right: color, name and share
     of the pixels (of the prediction, if drawn). The background is not tinted.
 
     Args:
         name: of the instance, as mmengine's visualizers have it.
-        alpha: weight of the colours, 0 to 1.
+        alpha: weight of the colors, 0 to 1.
         background_id: class that is not tinted; None tints all.
         draw_legend: whether to add the legend.
         **kwargs: arguments of mmengine's ``Visualizer``.
@@ -109,7 +108,7 @@ class Sapiens2SegVisualizer(Visualizer):
             The picture, RGB uint8.
 
         Raises:
-            ValueError: without the classes and colours of the dataset, or if label map
+            ValueError: without the classes and colors of the dataset, or if label map
                 and image differ in size.
         """
         maps = [
@@ -142,9 +141,8 @@ class Sapiens2SegVisualizer(Visualizer):
         classes, palette = meta.get('classes'), meta.get('palette')
         if not classes or not palette or len(classes) != len(palette):
             raise ValueError(
-                'Sapiens2SegVisualizer: dataset_meta needs classes and one RGB colour '
-                f'each in palette, got {len(classes or [])} classes and '
-                f'{len(palette or [])} colours'
+                'dataset_meta needs classes and one RGB color each in palette, got '
+                f'{len(classes or [])} classes and {len(palette or [])} colors'
             )
         return classes, palette
 

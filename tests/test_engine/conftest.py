@@ -3,7 +3,7 @@
 import pytest
 from mmengine.config import Config
 
-NAME = 'sapiens2-tiny_udp-heatmap_1xb8_synthetic-humans-256x192.py'
+NAME = 'sapiens2-tiny_udp-heatmap_1xb8_humans308-256x192.py'
 
 
 @pytest.fixture

@@ -38,5 +38,3 @@ visualizer = dict(
     vis_backends=[dict(type='LocalVisBackend')],
     name='visualizer',
 )
-# Compares metainfo, sigmas and head before the first iteration.
-custom_hooks = [dict(type='sapiens2_mm.KeypointCheckHook')]

@@ -52,4 +52,3 @@ visualizer = dict(
     name='visualizer',
 )
 tta_model = dict(type='sapiens2_mm.Sapiens2SegTTAModel')
-custom_hooks = [dict(type='sapiens2_mm.ClassCheckHook')]

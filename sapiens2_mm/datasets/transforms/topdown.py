@@ -19,7 +19,8 @@ class Sapiens2TopdownAffine(TopdownAffine):
 
     Differs from mmpose's in two points: enlarged crops are sampled bicubically, and
     keypoints that fall outside the crop are set to (0, 0) and made invisible, so that
-    they train nothing. Without keypoints (inference) it only crops.
+    they train nothing. Without keypoints (inference) it only crops. The
+    ``joint_weights`` of the metainfo become weights in the loss.
 
     Args:
         input_size: (width, height) of the crop, mmpose's order.
@@ -35,7 +36,8 @@ class Sapiens2TopdownAffine(TopdownAffine):
         ``keypoints`` and ``keypoints_visible`` where present.
 
         Adds ``input_size``, ``input_center``, ``input_scale`` and, if there are
-        keypoints, ``transformed_keypoints`` (1, K, 2) in crop pixels.
+        keypoints, ``transformed_keypoints`` (1, K, 2) in crop pixels and
+        ``keypoint_weights`` (1, K), visibility times ``dataset_keypoint_weights``.
         """
         width, height = self.input_size
         # A half body of points in one line or spot has no extent of its own.
@@ -59,7 +61,15 @@ class Sapiens2TopdownAffine(TopdownAffine):
             keypoints = cv2.transform(results['keypoints'][..., :2], warp)
             inside = ((keypoints >= 0) & (keypoints < self.input_size)).all(axis=-1)
             results['transformed_keypoints'] = keypoints * inside[..., None]
-            results['keypoints_visible'] = results['keypoints_visible'] * inside
+            visible = results['keypoints_visible']
+            # mmpose's KeypointConverter adds a weight: (1, K, 2).
+            visible = visible * (inside[..., None] if visible.ndim == 3 else inside)
+            results['keypoints_visible'] = visible
+            weights = results.get('dataset_keypoint_weights', np.ones(1))
+            if np.ptp(weights) == 0:  # of any number: the converter changes it
+                weights = weights[:1]
+            visible = visible[..., 0] if visible.ndim == 3 else visible
+            results['keypoint_weights'] = np.float32(visible * weights)
         results['bbox_scale'] = scale
         results['input_size'] = (width, height)
         results['input_center'] = center

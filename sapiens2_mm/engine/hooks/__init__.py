@@ -1,10 +1,9 @@
 """Hooks."""
 
 from .atomic_checkpoint_hook import AtomicCheckpointHook
-from .class_check_hook import ClassCheckHook
 from .export_backbone_hook import ExportBackboneHook
-from .keypoint_check_hook import KeypointCheckHook
 from .load_checkpoint_hook import LoadCheckpointHook
+from .metainfo_check_hook import MetainfoCheckHook
 from .non_finite_loss_hook import NonFiniteLossHook
 from .pretrain_data_hook import PretrainDataHook
 from .random_state_hook import RandomStateHook
@@ -14,10 +13,9 @@ from .visualization_hook import VisualizationHook
 
 __all__ = [
     'AtomicCheckpointHook',
-    'ClassCheckHook',
     'ExportBackboneHook',
-    'KeypointCheckHook',
     'LoadCheckpointHook',
+    'MetainfoCheckHook',
     'NonFiniteLossHook',
     'PretrainDataHook',
     'RandomStateHook',

@@ -58,8 +58,7 @@ class Sapiens2SegHead(BaseDecodeHead):
     ) -> None:
         if num_classes < 2:
             raise ValueError(
-                'Sapiens2SegHead: num_classes counts the background too and must be at '
-                f'least 2, got {num_classes}'
+                f'num_classes, with the background, must be >= 2, got {num_classes}'
             )
         channels = [in_channels, *deconv_out_channels, *conv_out_channels][-1]
         if loss_decode is None:
@@ -82,14 +81,7 @@ class Sapiens2SegHead(BaseDecodeHead):
             align_corners=align_corners,
             init_cfg=init_cfg,
         )
-        for module in self._losses():
-            weights = getattr(module, 'class_weight', None)
-            if weights is not None and len(weights) != num_classes:
-                raise ValueError(
-                    f'Sapiens2SegHead: num_classes is {num_classes}, but '
-                    f'{type(module).__name__} has {len(weights)} class weights; give '
-                    'one weight per class, or class_weight=None'
-                )
+        self.check_metainfo({})
         self.deconv_layers = make_deconv_layers(
             in_channels, deconv_out_channels, deconv_kernel_sizes
         )
@@ -97,6 +89,35 @@ class Sapiens2SegHead(BaseDecodeHead):
         self.conv_layers = make_conv_layers(
             middle, conv_out_channels, conv_kernel_sizes
         )
+
+    def check_metainfo(self, meta: dict[str, Any]) -> None:
+        """Compare the metainfo of a dataset, and the losses, with the head.
+
+        Args:
+            meta: ``classes``, ``palette`` and ``ignore_index``, as far as known.
+
+        Raises:
+            ValueError: naming both values, if the number of classes, colors or class
+                weights is not ``num_classes``, or the ignored labels differ.
+        """
+        weights = [getattr(loss, 'class_weight', None) for loss in self._losses()]
+        named = [('classes', meta.get('classes')), ('colors', meta.get('palette'))]
+        named += [('class weights', each) for each in weights]
+        wrong = [
+            f'{len(values)} {name}'
+            for name, values in named
+            if values is not None and len(values) != self.num_classes
+        ]
+        ignored = meta.get('ignore_index')
+        if ignored not in (None, self.ignore_index):
+            wrong.append(f'ignored label {ignored}')
+        if wrong:
+            raise ValueError(
+                f'data or loss have {", ".join(wrong)}, the head has '
+                f'num_classes={self.num_classes} and ignore_index={self.ignore_index}; '
+                'these must agree: set those of model.decode_head, its losses, the '
+                'dataset and the metric to the same values'
+            )
 
     def init_weights(self) -> None:
         """Fill all parameters, also those that were made on the meta device."""

@@ -1,5 +1,6 @@
 """Mean squared error of keypoint heatmaps, plain and with hard keypoint mining."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -65,27 +66,20 @@ def keypoint_ohkm_mse(
         Scalar, float32.
 
     Raises:
-        ValueError: if the shapes do not fit together, or ``topk`` exceeds K.
+        ValueError: if the shapes do not fit together.
     """
     error = _error_per_keypoint(pred, target, weights)
-    if topk > error.shape[1]:
-        raise ValueError(
-            f'topk {topk} exceeds the number of keypoints {error.shape[1]}; lower topk'
-        )
     return error.topk(topk, dim=1).values.mean()
 
 
 def _error_per_keypoint(pred: Tensor, target: Tensor, weights: Tensor | None) -> Tensor:
     """(B, K) weighted mean squared error of each heatmap."""
-    if pred.shape != target.shape or pred.ndim != 4:
+    shapes = [tuple(each.shape) for each in (pred, target)]
+    shapes.append(shapes[0][:2] if weights is None else tuple(weights.shape))
+    if pred.ndim != 4 or shapes != [shapes[0], shapes[0], shapes[0][:2]]:
         raise ValueError(
-            'pred and target must both be (B, K, H, W), got '
-            f'{tuple(pred.shape)} and {tuple(target.shape)}'
-        )
-    if weights is not None and weights.shape != pred.shape[:2]:
-        raise ValueError(
-            f'weights must be (B, K) = {tuple(pred.shape[:2])}, '
-            f'got {tuple(weights.shape)}'
+            'heatmaps, targets (both (B, K, H, W)) and weights (B, K) differ: got '
+            f'{shapes}; input size, codec and out_channels must agree'
         )
     error = _ErrorPerMap.apply(pred.float(), target.detach().float())
     return error if weights is None else error * weights
@@ -99,17 +93,28 @@ class KeypointMSELoss(nn.Module):
 
     Args:
         loss_weight: factor of the loss; the official configs use 10.
+        absent_weight: stands in for weights of 0: of keypoints that are invisible or
+            outside the input, whose target is an empty heatmap. One number, or one
+            per keypoint. Above 0 the model learns to be silent where a keypoint is
+            not in the picture; only for data in which each visible keypoint is
+            labelled. 0 as in the official code: such keypoints train nothing.
 
     Source: official losses/pose and configs/pose, first release.
     """
 
-    def __init__(self, loss_weight: float = 1.0) -> None:
+    def __init__(
+        self, loss_weight: float = 1.0, absent_weight: float | Sequence[float] = 0.0
+    ) -> None:
         super().__init__()
         self.loss_weight = loss_weight
+        self.absent_weight = absent_weight
 
     def forward(
         self, pred: Tensor, target: Tensor, weights: Tensor | None = None
     ) -> Tensor:
+        if weights is not None and self.absent_weight:
+            absent = weights.new_tensor(self.absent_weight)
+            weights = torch.where(weights > 0, weights, absent)
         return self.loss_weight * keypoint_mse(pred, target, weights)
 
 

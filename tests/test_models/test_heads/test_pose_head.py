@@ -11,6 +11,7 @@ from sapiens2_mm.registry import MODELS
 
 pytest.importorskip('mmpose')
 
+from mmpose.datasets.datasets.utils import parse_pose_metainfo
 from mmpose.registry import MODELS as MMPOSE_MODELS
 from mmpose.structures import PoseDataSample
 from tiny_pose_head import (
@@ -186,54 +187,48 @@ def test_other_codecs_keep_mmposes_path(persons, feats):
         MODELS.build(head_cfg(decoder=codec))
 
 
-def test_mirror_table_of_another_size_fails_when_the_head_is_built():
-    head = MODELS.build(head_cfg(metainfo=table(K)))
-    assert head.flip_indices == FLIP_INDICES
-    with pytest.raises(ValueError, match=r'17 flip_indices.*out_channels 5'):
-        MODELS.build(estimator_cfg(head_cfg(metainfo=table(17))))
+def test_numbers_of_metainfo_and_head():
+    head = MODELS.build(estimator_cfg()).head
+    raw = table(K)
+    parsed = parse_pose_metainfo(raw)
+    for meta in (raw, parsed, {}, dict(classes=['a'])):
+        head.check_metainfo(meta)
+    message = '17 keypoints, 17 sigmas, .*17 flip_indices.*out_channels=5; these'
+    with pytest.raises(ValueError, match=message):
+        head.check_metainfo(parse_pose_metainfo(table(17)))
+    for key, count in dict(sigmas=0, joint_weights=17, flip_indices=6).items():
+        message = f'5 keypoints, .*{count} {key}.*out_channels=5'
+        with pytest.raises(ValueError, match=message):
+            head.check_metainfo({**raw, key: [0.1] * count})
+    with pytest.raises(ValueError, match=r'133 keypoint_colors.*out_channels=5'):
+        head.check_metainfo({**parsed, 'keypoint_colors': np.zeros((133, 3))})
 
 
-def test_mirror_table_of_samples_is_checked_at_first_use(feats):
-    head = MODELS.build(head_cfg())
-    feats = [feats, feats]
-    with pytest.raises(ValueError, match=r'17 flip_indices.*out_channels 5'):
-        samples = [PoseDataSample(metainfo=dict(flip_indices=list(range(17))))] * 3
-        head.predict(feats, samples, dict(flip_test=True))
-    with pytest.raises(ValueError, match='flip_test needs flip_indices'):
-        head.predict(feats, [PoseDataSample()] * 3, dict(flip_test=True))
-    for setting in (dict(shift_heatmap=True), dict(flip_mode='offset')):
-        with pytest.raises(ValueError, match='without a shift; set flip_mode'):
-            head.predict(feats, [PoseDataSample()] * 3, dict(flip_test=True, **setting))
-    own = MODELS.build(head_cfg(metainfo=table(K)))
-    assert len(own.predict(feats, [PoseDataSample()] * 3, dict(flip_test=True))) == 3
+def test_other_input_sizes_are_decoded_at_the_same_stride():
+    """A wider input, in pixels of its own crop."""
+    head = ExactHead(in_channels=1, out_channels=K, decoder=CODEC)
+    wide = dict(CODEC, input_size=(96, 64), heatmap_size=(24, 16))
+    wide = ExactHead(in_channels=1, out_channels=K, decoder=wide)
+    points = torch.tensor([[[70.0, 30.0]] * K])
+    maps = wide.forward((points,))
+    expected = wide.decode(maps)[0].keypoints
+    np.testing.assert_array_equal(head.decode(maps)[0].keypoints, expected)
 
 
 def test_errors(persons, feats):
     samples = [packed(*person) for person in persons]
-    with pytest.raises(ValueError, match=r"target must be .* got 'maps'"):
+    with pytest.raises(ValueError, match=r"one of .*'keypoints'\], got 'maps'"):
         MODELS.build(head_cfg(target='maps'))
-    for weight in (-1.0, float('nan'), float('inf'), '0.1'):
-        with pytest.raises(ValueError, match='absent_weight must be a finite number'):
-            MODELS.build(head_cfg(absent_weight=weight))
-        with pytest.raises(ValueError, match=r"group_weights\['face'\] must be a fin"):
-            MODELS.build(head_cfg(group_weights=dict(face=weight)))
-    with pytest.raises(TypeError, match=r'must be a dict .* got \[1.0, 2.0\]'):
-        MODELS.build(head_cfg(group_weights=[1.0, 2.0]))
-    with pytest.raises(ValueError, match='prediction needs a decoder'):
+    with pytest.raises(RuntimeError, match='decoder has not been set'):
         MODELS.build(head_cfg(decoder=None)).predict(feats, samples)
-    with pytest.raises(ValueError, match='needs a decoder, which also encodes'):
-        MODELS.build(head_cfg(decoder=None)).loss(feats, samples)
-    with pytest.raises(ValueError, match='add GenerateTarget'):
-        MODELS.build(head_cfg(target='heatmaps')).loss(feats, samples)
-    with pytest.raises(ValueError, match=r'5 keypoints, .* out_channels 6'):
+    with pytest.raises(ValueError, match='input size, codec and out_channels must'):
         MODELS.build(head_cfg(out_channels=6)).loss(feats, samples)
     small = (feats[0][..., :2],)
     with pytest.raises(ValueError, match=r'\(3, 5, 16, 8\).*\(3, 5, 16, 12\)'):
         MODELS.build(head_cfg()).loss(small, samples)
-    with pytest.raises(
-        ValueError, match=r'\(8, 16\) do not fit heatmap_size \(12, 16\)'
-    ):
-        MODELS.build(head_cfg()).predict(small, samples)
+    with pytest.raises(ValueError, match='never shifts heatmaps; set shift_heatmap'):
+        shifted = dict(flip_test=True, shift_heatmap=True)
+        MODELS.build(head_cfg()).predict([feats, feats], samples, shifted)
     del samples[0].gt_instances.transformed_keypoints
     with pytest.raises(ValueError, match='pack_transformed=True'):
         MODELS.build(head_cfg()).loss(feats, samples)

@@ -8,7 +8,10 @@ from sapiens2_mm.registry import MODELS
 
 pytest.importorskip('mmpose')
 
-from tiny_pose_head import K, head_cfg, packed
+from mmpose.datasets.transforms import KeypointConverter, PackPoseInputs, RandomFlip
+from tiny_pose_head import FLIP_INDICES, INPUT, K, head_cfg, packed
+
+from sapiens2_mm.datasets import Sapiens2TopdownAffine
 
 
 @pytest.mark.parametrize(
@@ -27,7 +30,7 @@ def test_device_targets_equal_the_classic_path(persons, feats, loss):
     samples = [packed(*person) for person in persons]
     classic = [packed(*person, classic=True) for person in persons]
 
-    target, weights = head._encode(samples, feats[0])
+    target, weights = head._encode(samples, 'cpu')
     expected = torch.stack([sample.gt_fields.heatmaps for sample in classic])
     torch.testing.assert_close(target, expected, atol=2e-6, rtol=0)
     assert torch.equal(
@@ -52,7 +55,7 @@ def test_keypoints_that_train_nothing(feats):
     visible = np.float32([[0, 0, 1, 1, 1]])
     head = MODELS.build(head_cfg())
     for seen in (visible, np.stack((visible, np.ones_like(visible)), axis=-1)):
-        target, weights = head._encode([packed(keypoints, seen)], feats[0])
+        target, weights = head._encode([packed(keypoints, seen)], 'cpu')
         assert weights.tolist() == [[0, 0, 1, 0, 0]]
         assert target.amax((2, 3))[0].tolist()[2] > 0.9
         assert target[0, [0, 1, 3, 4]].abs().max() == 0
@@ -68,7 +71,7 @@ def test_targets_leave_the_host_as_float32(persons, feats, monkeypatch):
         torch.Tensor, 'to', lambda self, *a: sent.append(self.dtype) or to(self, *a)
     )
     samples = [packed(k.astype(np.float64), v.astype(np.float64)) for k, v in persons]
-    target, weights = MODELS.build(head_cfg())._encode(samples, feats[0])
+    target, weights = MODELS.build(head_cfg())._encode(samples, 'cpu')
     assert sent == [torch.float32]
     assert target.dtype == weights.dtype == torch.float32
 
@@ -77,7 +80,8 @@ def test_targets_leave_the_host_as_float32(persons, feats, monkeypatch):
 def test_absent_keypoints_learn_to_be_silent(persons, feats, target):
     samples = [packed(*person, classic=target == 'heatmaps') for person in persons]
     official = MODELS.build(head_cfg(target=target))
-    silent = MODELS.build(head_cfg(target=target, absent_weight=0.5))
+    loss = dict(type='sapiens2_mm.KeypointMSELoss', loss_weight=10.0, absent_weight=0.5)
+    silent = MODELS.build(head_cfg(target=target, loss=loss))
     silent.load_state_dict(official.state_dict())
     expected, losses = (head.loss(feats, samples) for head in (official, silent))
     empty = official(feats)[:, 1].square()  # keypoint 1 is invisible in all samples
@@ -86,32 +90,61 @@ def test_absent_keypoints_learn_to_be_silent(persons, feats, target):
     assert losses['acc_pose'] == expected['acc_pose']
 
 
-def test_groups_of_the_table_can_weigh_more(persons, feats, table5, log):
-    samples = [packed(*person) for person in persons]
-    official = MODELS.build(head_cfg())
-    weighted = MODELS.build(
-        head_cfg(metainfo=table5, group_weights=dict(head=3.0, paw=2.0))
+def crop(keypoints, visible, weights, steps=()):
+    """A sample of a pipeline that crops the 48x64 picture as it is."""
+    results = dict(
+        img=np.zeros((64, 48, 3), np.uint8),
+        img_shape=(64, 48),
+        bbox=np.float32([[0, 0, 47, 63]]),
+        bbox_score=np.ones(1, np.float32),
+        bbox_center=np.float32([[23.5, 31.5]]),
+        bbox_scale=np.float32([[47, 63]]),
+        keypoints=keypoints,
+        keypoints_visible=visible,
+        flip_indices=FLIP_INDICES,
+        dataset_keypoint_weights=np.float32(weights),
     )
-    assert "group_weights for ['paw'] change nothing" in log.text
-    assert weighted.state_dict().keys() == official.state_dict().keys()
-    weighted.load_state_dict(official.state_dict())
-    expected, losses = (head.loss(feats, samples) for head in (official, weighted))
-    target, weights = official._encode(samples, official(feats))
-    error = ((official(feats) - target).square().mean((2, 3)) * weights)[:, :3]
-    expected_loss = expected['loss_kpt'] + 10 * 2 * error.mean() * 3 / K
-    torch.testing.assert_close(losses['loss_kpt'], expected_loss)
-    assert losses['acc_pose'] == expected['acc_pose']
+    for step in (*steps, Sapiens2TopdownAffine(INPUT)):
+        results = step(results)
+    return PackPoseInputs(pack_transformed=True)(results)['data_samples']
 
 
-def test_group_weights_use_our_table_for_308_keypoints(log):
-    cfg = head_cfg(group_weights=dict(face=0.5, foot=2.0))
-    weights = MODELS.build(dict(cfg, out_channels=308)).keypoint_weights
-    assert weights.sum() == 308 - 0.5 * 238 + 6
-    assert weights[15:21].tolist() == [2.0] * 6  # the toes and heels
-    assert 'change nothing' not in log.text
-    # An own keypoint set may inherit the config of another.
-    assert MODELS.build(cfg).keypoint_weights is None
-    assert 'change nothing' in log.text
+def test_joint_weights_of_the_metainfo_weigh_keypoints(persons, feats):
+    head = MODELS.build(head_cfg())
+    weights = [3.0, 1.0, 0.5, 1.0, 0.0]
+    weighted = [crop(*person, weights) for person in persons]
+    uniform = [crop(*person, [1.0] * K) for person in persons]
+    target, visible = head._encode(uniform, 'cpu')
+    bare = head._encode([packed(*person) for person in persons], 'cpu')
+    assert torch.equal(visible, bare[1]) and visible.sum() > 5
+    expected = visible * torch.tensor(weights)
+    assert torch.equal(head._encode(weighted, 'cpu')[1], expected)
+    error = (head(feats) - target).square().mean((2, 3))
+    loss = head.loss(feats, weighted)['loss_kpt']
+    torch.testing.assert_close(loss, 10 * (error * expected).mean())
+
+
+def test_joint_weights_stay_with_the_keypoint_in_a_flip(persons):
+    keypoints, visible = persons[0]
+    flip = RandomFlip(prob=1.0, direction='horizontal')
+    weights = [1.0, 2.0, 3.0, 4.0, 5.0]
+    sample = crop(keypoints, visible, weights, [flip])
+    expected = visible[0][FLIP_INDICES] * np.float32(weights)
+    assert sample.gt_instance_labels.keypoint_weights[0].tolist() == expected.tolist()
+
+
+def test_another_number_of_keypoints_after_a_converter(persons, feats):
+    keypoints, visible = persons[0]
+    convert = KeypointConverter(num_keypoints=3, mapping=[(0, 0), (2, 1), (4, 2)])
+    sample = crop(keypoints, visible, [1.0] * K, [convert])
+    head = MODELS.build(head_cfg(out_channels=3))
+    plain = MODELS.build(head_cfg())._encode(
+        [crop(keypoints, visible, [1.0] * K)], 'cpu'
+    )
+    for got, full in zip(head._encode([sample], 'cpu'), plain, strict=True):
+        torch.testing.assert_close(got, full[:, [0, 2, 4]], atol=2e-6, rtol=0)
+        assert got.dtype == torch.float32
+    assert head.loss((feats[0][:1],), [sample])['loss_kpt'] > 0
 
 
 def test_accuracy_can_be_switched_off(persons, feats):

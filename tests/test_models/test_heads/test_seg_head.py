@@ -138,12 +138,24 @@ def test_prediction_has_the_size_of_the_input():
 
 
 def test_errors():
-    with pytest.raises(ValueError, match=r'num_classes counts the background.*got 1'):
+    with pytest.raises(ValueError, match='must be >= 2, got 1'):
         Sapiens2SegHead(6, 1)
     with pytest.raises(ValueError, match='one entry per stage'):
         Sapiens2SegHead(6, 4, deconv_out_channels=(8,))
     loss = dict(type='sapiens2_mm.WeightedCrossEntropyLoss', class_weight=[1, 2, 3])
-    with pytest.raises(
-        ValueError, match=r'num_classes is 4, but Weighted.*has 3 class'
-    ):
+    with pytest.raises(ValueError, match=r'3 class weights, .*num_classes=4'):
         Sapiens2SegHead(6, 4, loss_decode=loss)
+
+
+def test_classes_of_metainfo_and_head():
+    head = Sapiens2SegHead(6, 2, ignore_index=255)
+    head.check_metainfo({})
+    head.check_metainfo(dict(classes='ab', palette=[(0, 0, 0)] * 2, ignore_index=255))
+    for meta, wrong in (
+        (dict(classes='abc'), '3 classes'),
+        (dict(classes='ab', palette=[(0, 0, 0)]), '1 colors'),
+        (dict(ignore_index=254), 'ignored label 254'),
+    ):
+        message = f'have {wrong}, the head has num_classes=2 and ignore_index=255'
+        with pytest.raises(ValueError, match=message):
+            head.check_metainfo(meta)

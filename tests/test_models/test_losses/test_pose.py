@@ -70,14 +70,21 @@ def test_half_predictions_are_compared_in_float32(dtype):
     assert pred.grad.dtype == dtype
 
 
+@pytest.mark.parametrize('absent', [0.5, [0.25, 0.5, 1.0]])
+def test_absent_keypoints_learn_to_be_silent(absent):
+    pred = torch.tensor([[1.0, 2.0, 3.0]])[..., None, None]
+    loss = KeypointMSELoss(loss_weight=6.0, absent_weight=absent)
+    value = loss(pred, torch.zeros_like(pred), torch.tensor([[2.0, 0.0, 0.0]]))
+    expected = 2 + (0.5 * 4 + (0.5 if absent == 0.5 else 1.0) * 9)
+    assert value == 6 * expected / 3
+
+
 def test_errors():
     maps = torch.zeros(2, 3, 4, 4)
-    with pytest.raises(ValueError, match=r'\(2, 3, 4, 4\) and \(2, 3, 4, 5\)'):
+    with pytest.raises(ValueError, match=r'\(2, 3, 4, 4\), \(2, 3, 4, 5\)'):
         keypoint_mse(maps, torch.zeros(2, 3, 4, 5))
-    with pytest.raises(ValueError, match=r'weights must be .* \(2, 3\), got \(3,\)'):
+    with pytest.raises(ValueError, match=r'weights \(B, K\) differ: .*\(3,\)\]'):
         keypoint_mse(maps, maps, torch.ones(3))
-    with pytest.raises(ValueError, match='topk 4 exceeds the number of keypoints 3'):
-        keypoint_ohkm_mse(maps, maps, topk=4)
     with pytest.raises(ValueError, match='topk must be at least 1, got 0'):
         KeypointOHKMMSELoss(topk=0)
 

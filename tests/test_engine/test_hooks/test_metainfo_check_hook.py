@@ -1,0 +1,135 @@
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from mmengine.logging import MMLogger
+from mmengine.runner import Runner
+
+from sapiens2_mm.apis import init_model
+from sapiens2_mm.engine.hooks import MetainfoCheckHook
+from sapiens2_mm.engine.launch import build_runner
+from sapiens2_mm.registry import HOOKS
+
+pytest.importorskip('mmpose')
+pytest.importorskip('pycocotools')
+
+
+def test_old_names_build_it():
+    for name in ('MetainfoCheckHook', 'KeypointCheckHook', 'ClassCheckHook'):
+        hook = HOOKS.build(dict(type=f'sapiens2_mm.{name}'))
+        assert type(hook) is MetainfoCheckHook
+
+
+def test_own_keypoints_train_and_validate(pose_config):
+    runner = Runner.from_cfg(pose_config)
+    runner.train()
+    assert runner.iter == 2
+    assert runner.message_hub.get_scalar('val/coco/AP').current() >= 0
+
+
+def test_head_of_another_size(pose_config):
+    pose_config.model.head.out_channels = 8
+    runner = Runner.from_cfg(pose_config)
+    message = '5 keypoints, 5 sigmas, .*5 flip_indices.*the head has out_channels=8'
+    with pytest.raises(ValueError, match=message):
+        runner.train()
+    assert runner.iter == 0
+    for phase in ('val', 'test'):
+        with pytest.raises(ValueError, match=message):
+            getattr(Runner.from_cfg(pose_config), phase)()
+    with pytest.raises(ValueError, match=message):
+        init_model(pose_config)
+
+
+@pytest.mark.parametrize('sigmas', [[], [0.05] * 17])
+def test_sigmas_of_another_number(pose_config, sigmas):
+    pose_config.train_dataloader.dataset.metainfo.sigmas = sigmas
+    with pytest.raises(ValueError, match=f'5 keypoints, {len(sigmas)} sigmas'):
+        Runner.from_cfg(pose_config).train()
+
+
+def test_metainfo_of_another_size_in_validation(pose_config):
+    del pose_config.val_dataloader.dataset['metainfo']
+    with pytest.raises(ValueError, match=r'annotation 0: .* expected 308'):
+        Runner.from_cfg(pose_config).train()
+
+
+@pytest.mark.parametrize('sigmas', [[], [0.05] * 17])
+def test_tools_name_the_three_numbers_when_the_runner_is_built(pose_config, sigmas):
+    pose_config.model.head.out_channels = 8
+    pose_config.val_dataloader.dataset.metainfo.sigmas = sigmas
+    for loader in ('train_dataloader', 'val_dataloader'):
+        pose_config[loader].dataset.ann_file = 'not_read.json'
+    pose_config.train_dataloader.dataset.pop('metainfo')
+    message = f'5 keypoints, {len(sigmas)} sigmas, the head has out_channels=8'
+    with pytest.raises(ValueError, match=message):
+        build_runner(pose_config)
+
+
+def test_joint_weights_that_do_not_reach_the_loss(pose_config, caplog):
+    def train():
+        runner = Runner.from_cfg(pose_config)
+        MMLogger.get_current_instance().addHandler(caplog.handler)
+        runner.train()
+
+    dataset = pose_config.train_dataloader.dataset
+    pose_config.train_cfg.max_iters = 1
+    dataset.metainfo.joint_weights = [1.0, 2.0, 3.0, 1.0, 1.0]
+    train()
+    assert 'do not reach the loss' not in caplog.text
+    crop = next(step for step in dataset.pipeline if 'Affine' in step.type)
+    crop.type = 'mmpose.TopdownAffine'
+    train()
+    assert caplog.text.count('do not reach the loss: crop by sapiens2_mm') == 1
+
+
+def test_uniform_weights_need_no_crop_of_ours(log):
+    meta = dict(dataset_keypoint_weights=np.ones(5, np.float32))
+    loader = SimpleNamespace(dataset=SimpleNamespace(metainfo=meta))
+    runner = SimpleNamespace(train_dataloader=loader)
+    MetainfoCheckHook().before_train_iter(runner, 0, dict(data_samples=None))
+    assert not log.text
+
+
+class ClassHead:
+    """Keeps what it is asked about."""
+
+    def __init__(self):
+        self.metas = []
+
+    def check_metainfo(self, meta):
+        self.metas.append(meta)
+
+
+def runner_of(train, val=None, wrapped=False):
+    model = SimpleNamespace(decode_head=ClassHead())
+    loaders = [SimpleNamespace(dataset=each) for each in (train, val)]
+    return SimpleNamespace(
+        model=SimpleNamespace(module=model) if wrapped else model,
+        train_dataloader=loaders[0],
+        val_dataloader=loaders[1],
+        test_dataloader=loaders[1],
+        val_loop=None if val is None else object(),
+    ), model.decode_head.metas
+
+
+@pytest.mark.parametrize('wrapped', [False, True])
+def test_each_phase_is_compared(wrapped):
+    data = [SimpleNamespace(metainfo=dict(classes=name)) for name in ('ab', 'abc')]
+    runner, metas = runner_of(*data, wrapped)
+    MetainfoCheckHook().before_train(runner)
+    assert [meta['classes'] for meta in metas] == ['ab', 'abc']
+    MetainfoCheckHook().before_test(runner)
+    assert [meta['classes'] for meta in metas] == ['ab', 'abc', 'abc']
+
+
+def test_ignored_labels_of_all_parts():
+    part = SimpleNamespace(metainfo={}, ignore_index=254)
+    wrapped = SimpleNamespace(dataset=SimpleNamespace(ignore_index=255))
+    joined = SimpleNamespace(metainfo={}, datasets=[wrapped, SimpleNamespace(), part])
+    runner, metas = runner_of(joined)
+    MetainfoCheckHook().before_train(runner)
+    assert sorted(meta['ignore_index'] for meta in metas) == [254, 255]
+    runner, metas = runner_of(SimpleNamespace())
+    MetainfoCheckHook().before_train(runner)
+    assert metas == [{'ignore_index': None}]
