@@ -65,8 +65,8 @@ class LoadCheckpointHook(Hook):
         if any('_flat_param' in name for name, _ in model.named_parameters()):
             return  # sharded weights have other shapes; their strategy checks them
         source = getattr(checkpoint, 'source', 'the checkpoint')
-        if runner._resume and not _is_training_state(checkpoint):
-            raise holds_weights_only(source)
+        if runner._resume:
+            _check_training_state(runner, checkpoint, source)
         found = match(checkpoint['state_dict'], model, source)
         if runner._resume:
             check_resume(found, source)
@@ -102,8 +102,23 @@ def _unwrapped(model: nn.Module) -> nn.Module:
     return model
 
 
-def _is_training_state(checkpoint: dict) -> bool:
-    return 'optimizer' in checkpoint and 'iter' in checkpoint['meta']
+def _check_training_state(runner: Runner, checkpoint: dict, source: str) -> None:
+    if 'optimizer' not in checkpoint or 'iter' not in checkpoint['meta']:
+        raise holds_weights_only(source)
+    theirs = _num_schedulers(checkpoint.get('param_schedulers'))
+    ours = _num_schedulers(runner.param_schedulers)
+    if ours and theirs != ours:  # mmengine would start the others anew, unsaid
+        raise CheckpointError(
+            f'cannot resume from {source}: it holds the states of {theirs} parameter '
+            f'schedulers, this run has {ours}; it is incomplete, or the settings have '
+            'changed. Start a new run from its weights by load_from instead'
+        )
+
+
+def _num_schedulers(schedulers: list | dict | None) -> int | dict[str, int]:
+    if isinstance(schedulers, dict):  # of several optimizers
+        return {name: len(of_one) for name, of_one in schedulers.items()}
+    return len(schedulers or [])
 
 
 def _check_parameter_groups(runner: Runner, checkpoint: dict, source: str) -> None:

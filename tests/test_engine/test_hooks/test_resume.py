@@ -133,6 +133,23 @@ def test_resume_from_weights_says_that_they_are_no_training_state(tmp_path, save
             runner.train()
 
 
+def test_resume_without_the_state_of_the_schedule_is_refused(tmp_path):
+    toy_runner(
+        tmp_path / 'a', iterations=1, checkpoint=dict(save_param_scheduler=False)
+    ).train()
+    runner = toy_runner(tmp_path / 'a', iterations=2, resume=True)
+    count = len(runner.param_schedulers)
+    message = f'it holds the states of 0 parameter schedulers, this run has {count}; '
+    with pytest.raises(CheckpointError, match=message):
+        runner.train()
+    toy_runner(tmp_path / 'b', iterations=1).train()
+    runner = toy_runner(tmp_path / 'b', iterations=2, resume=True)
+    runner.param_schedulers = [*runner.param_schedulers, runner.param_schedulers[0]]
+    message = f'the states of {count} parameter schedulers, this run has {count + 1}'
+    with pytest.raises(CheckpointError, match=message):
+        runner.train()
+
+
 def test_epochs_are_resumed_exactly_too(tmp_path):
     class Stop(Hook):
         def after_train_epoch(self, runner):
