@@ -14,8 +14,9 @@ build plain values; nothing it names is imported.
 import pickle
 import sys
 from _compat_pickle import IMPORT_MAPPING, NAME_MAPPING
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -25,6 +26,7 @@ from mmengine.config import ConfigDict
 from mmengine.logging import HistoryBuffer
 from torch import Tensor
 
+_ONE_CYCLE = 'OneCycleParamScheduler'
 _NATIVE_BYTE_ORDERS = ('|', '=', '<' if sys.byteorder == 'little' else '>')
 _ARRAY_KINDS = 'biufcSU'
 
@@ -45,10 +47,13 @@ class _History(HistoryBuffer):
         self.__class__ = HistoryBuffer
 
 
-def _getattr(owner: Any, name: Any) -> str:
-    # mmengine pickles the statistics methods of HistoryBuffer, always the same four.
+def _getattr(owner: Any, name: Any) -> Any:
+    # mmengine pickles the statistics methods of HistoryBuffer, always the same four,
     if owner is _History and name in ('min', 'max', 'mean', 'current'):
         return f'HistoryBuffer.{name}'
+    # and the curve of a one-cycle schedule, which a pickle cannot call.
+    if owner is _ONE_CYCLE and name in ('_annealing_cos', '_annealing_linear'):
+        return getattr(import_module('mmengine.optim').OneCycleParamScheduler, name)
     label = 'HistoryBuffer' if owner is _History else getattr(owner, '__name__', owner)
     raise UnsafePickleError(f'builtins.getattr({label}, {name!r})')
 
@@ -87,6 +92,18 @@ def _encode(text: str, encoding: str) -> bytes:
     return str.encode(text, 'latin1')
 
 
+def _bytes(*content: Any) -> bytes:
+    if content:  # an empty array; others come by _codecs.encode
+        raise UnsafePickleError(f'builtins.bytes of {len(content)} arguments')
+    return b''
+
+
+def _counter(counts: Any) -> Counter:
+    if not isinstance(counts, dict):
+        raise UnsafePickleError('collections.Counter that is not made of a dict')
+    return Counter(counts)
+
+
 def _config_dict(items: dict) -> ConfigDict:
     return ConfigDict(dict(items))
 
@@ -101,14 +118,17 @@ def _empty_dict(*_: Any) -> dict:
 
 _GLOBALS: dict[str, Any] = {
     'builtins.getattr': _getattr,
+    'builtins.bytes': _bytes,
     'builtins.set': set,
     'builtins.frozenset': frozenset,
     'builtins.complex': complex,
+    'collections.Counter': _counter,
     'collections.OrderedDict': OrderedDict,
     'collections.defaultdict': _empty_dict,
     '_codecs.encode': _encode,
     'mmengine.config.config.ConfigDict': _config_dict,
     'mmengine.logging.history_buffer.HistoryBuffer': _History,
+    'mmengine.optim.scheduler.param_scheduler.OneCycleParamScheduler': _ONE_CYCLE,
     'numpy.ndarray': np.ndarray,
     'numpy.dtype': _dtype,
     'numpy.core.multiarray._reconstruct': _array,
@@ -123,14 +143,6 @@ _GLOBALS: dict[str, Any] = {
 }
 # What a defaultdict may create; not callable here.
 _GLOBALS.update((f'builtins.{name}', name) for name in ('list', 'dict', 'int', 'float'))
-# A statistics method under pickle protocol 4 and later, which needs no getattr.
-_GLOBALS.update(
-    (
-        f'mmengine.logging.history_buffer.HistoryBuffer.{name}',
-        f'HistoryBuffer.{name}',
-    )
-    for name in ('min', 'max', 'mean', 'current')
-)
 # ndarray is only an argument of _reconstruct; callable by itself it is not.
 _CALLABLE = {
     id(value) for value in _GLOBALS.values() if callable(value) and value != np.ndarray
@@ -188,6 +200,9 @@ class RestrictedUnpickler(pickle._Unpickler):
         full_name = f'{_RENAMED_MODULES.get(module, module)}.{name}'
         if full_name in _GLOBALS:
             return _GLOBALS[full_name]
+        owner, _, attribute = full_name.rpartition('.')
+        if '.' in name and owner in _GLOBALS:  # protocol 4 needs no getattr
+            return _getattr(_GLOBALS[owner], attribute)
         if module == 'torch' and isinstance(getattr(torch, name, None), torch.dtype):
             return getattr(torch, name)
         raise UnsafePickleError(full_name)

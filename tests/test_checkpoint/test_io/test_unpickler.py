@@ -8,6 +8,7 @@ import importlib
 import os
 import pathlib
 import pickle
+import re
 import subprocess
 import types
 import zipfile
@@ -17,6 +18,8 @@ import pytest
 import torch
 from mmengine.config import ConfigDict
 from mmengine.logging import HistoryBuffer, MessageHub
+from mmengine.optim import OneCycleLR, OneCycleParamScheduler
+from mmengine.registry import OPTIMIZERS, PARAM_SCHEDULERS
 
 from sapiens2_mm.checkpoint import CheckpointError, read_checkpoint
 
@@ -97,6 +100,26 @@ HOSTILE = {
         Calls(pickle.loads, pickle.dumps(Calls(os.system, COMMAND))),
         r'pickle\.loads',
     ),
+    'attribute of a schedule': (
+        Calls(getattr, OneCycleLR, '__init__'),
+        r'mmengine\.\S+\.OneCycleLR',
+    ),
+    'attribute of the one-cycle schedule': (
+        Calls(getattr, OneCycleParamScheduler, '__init__'),
+        r"getattr\(OneCycleParamScheduler, '__init__'\)",
+    ),
+    'call of a curve': (
+        Raw(
+            glob('builtins', 'getattr')
+            + b'('
+            + glob(OneCycleParamScheduler.__module__, 'OneCycleParamScheduler')
+            + text('_annealing_cos')
+            + b'tR)R'
+        ),
+        'a call of',
+    ),
+    'Counter of an iterable': (Calls(collections.Counter, 'ab'), 'Counter that is'),
+    'bytes of a number': (Calls(bytes, 1 << 40), 'builtins.bytes of 1 arguments'),
     'copyreg': (
         Calls(copyreg._reconstructor, HistoryBuffer, object, None),
         r'copyreg\._reconstructor',
@@ -255,6 +278,7 @@ def test_honest_values_survive(protocol, zipped, tmp_path):
             sigmas=np.array([0.1, 0.2], np.float32), classes=('a',)
         ),
         names=np.array(['left', 'right']),
+        empty=np.array([], np.uint8),
         flags=np.array([True, False]),
         count=np.int64(7),
         ids={1, 2},
@@ -298,6 +322,7 @@ def test_honest_values_survive(protocol, zipped, tmp_path):
     assert read['names'].tolist() == ['left', 'right']
     assert read['path'] == 'work_dirs/a'
     assert read['more'] == {'a': [1]}
+    assert read['empty'].shape == (0,) and read['empty'].dtype == np.uint8
     for key in ('iter', 'text', 'count', 'ids', 'order', 'value', 'none'):
         assert read[key] == meta[key]
     assert torch.equal(result['view'], entries['view'])
@@ -308,6 +333,61 @@ def test_honest_values_survive(protocol, zipped, tmp_path):
     torch.save(result, tmp_path / 'b.pth')  # plain classes again
     data = zipfile.ZipFile(tmp_path / 'b.pth').read('b/data.pkl')
     assert b'sapiens2_mm' not in data
+
+
+def equal(one, other) -> bool:
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(equal(one[k], other[k]) for k in one)
+    if isinstance(one, list):
+        return len(one) == len(other) and all(map(equal, one, other))
+    if isinstance(one, torch.Tensor):
+        return torch.equal(one, other)
+    return type(one) is type(other) and one == other
+
+
+def read_back(state, path):
+    torch.save({'state_dict': {'w': torch.ones(1)}, 'state': state}, path)
+    return read_checkpoint(path)['state']
+
+
+SCHEDULER_OPTIONS = dict(
+    CosineAnnealing=dict(T_max=4),
+    CosineRestart=dict(periods=[2, 3], restart_weights=[1, 0.5], eta_min=0),
+    Exponential=dict(gamma=0.5),
+    MultiStep=dict(milestones=[2, 3]),
+    OneCycle=dict(eta_max=0.1, total_steps=10),
+    ReduceOnPlateau=dict(monitor='loss'),
+    Step=dict(step_size=2),
+)
+
+
+@pytest.mark.parametrize('name', sorted(PARAM_SCHEDULERS.module_dict))
+def test_every_scheduler_is_read_back(name, tmp_path):
+    kind = re.sub('(LR|Momentum|ParamScheduler)$', '', name)
+    options = dict(SCHEDULER_OPTIONS.get(kind, {}))
+    if name.endswith('ParamScheduler'):
+        options['param_name'] = 'lr'
+    parameters = torch.nn.Linear(3, 2).parameters()
+    optimizer = torch.optim.SGD(parameters, lr=0.1, momentum=0.9)
+    scheduler = PARAM_SCHEDULERS.get(name)(optimizer, **options)
+    state = scheduler.state_dict()
+    assert equal(read_back(state, tmp_path / 'a.pth'), state)
+
+
+def test_every_optimizer_is_read_back(tmp_path):
+    tried = []
+    for name, build in OPTIMIZERS.module_dict.items():
+        layer = torch.nn.Linear(3, 2, bias=False)
+        layer(torch.ones(1, 3)).sum().backward()
+        try:
+            optimizer = build(layer.parameters(), lr=0.1)
+            optimizer.step(lambda: 0.0) if name == 'LBFGS' else optimizer.step()
+        except (TypeError, ValueError, RuntimeError):
+            continue  # needs other arguments, other gradients or several processes
+        state = optimizer.state_dict()
+        assert equal(read_back(state, tmp_path / 'a.pth'), state), name
+        tried.append(name)
+    assert {'SGD', 'AdamW', 'Adagrad', 'Rprop', 'RMSprop'} <= set(tried), tried
 
 
 def test_torch_load_is_not_patched(tmp_path):

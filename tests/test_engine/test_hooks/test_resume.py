@@ -10,6 +10,7 @@ from mmengine.logging import HistoryBuffer
 from toy_run import StopAfter, ToyData, ToyModel, toy_runner
 
 from sapiens2_mm.checkpoint import CheckpointError, read_checkpoint
+from sapiens2_mm.checkpoint.layouts.convert import convert_checkpoint
 from sapiens2_mm.engine.hooks.random_state_hook import (
     get_random_state,
     set_random_state,
@@ -148,6 +149,32 @@ def test_resume_without_the_state_of_the_schedule_is_refused(tmp_path):
     message = f'the states of {count} parameter schedulers, this run has {count + 1}'
     with pytest.raises(CheckpointError, match=message):
         runner.train()
+
+
+def test_other_schedules_are_tested_resumed_and_converted(tmp_path, monkeypatch):
+    metainfo = dict(classes=('one',), skeleton_links=[], link_colors=np.array([]))
+    monkeypatch.setattr(ToyData, 'metainfo', metainfo)
+
+    def runner(folder, *hooks, **options):
+        built = toy_runner(tmp_path / folder, hooks=hooks, iterations=4, **options)
+        built.param_schedulers = [
+            dict(type='OneCycleLR', eta_max=0.1, total_steps=9, by_epoch=False),
+            dict(type='MultiStepLR', milestones=[1, 3], by_epoch=False),
+        ]
+        return built
+
+    runner('a').train()
+    runner('b', StopAfter(2)).train()
+    runner('b', resume=True).train()
+    one, other = (read_checkpoint(tmp_path / run / 'iter_4.pth') for run in 'ab')
+    for entry in ('state_dict', 'optimizer', 'param_schedulers', 'ema_state_dict'):
+        assert differences(one[entry], other[entry]) == []
+    path = str(tmp_path / 'b' / 'iter_4.pth')
+    assert np.isfinite(runner('c', load_from=path).test()['toy/score'])
+    convert_checkpoint(path, tmp_path / 'b.safetensors', 'official', task='pretrain')
+    converted = read_checkpoint(tmp_path / 'b.safetensors')['state_dict']
+    key = 'blocks.0.ln1.weight'
+    assert torch.equal(converted[key], other['state_dict'][f'backbone.{key}'])
 
 
 def test_epochs_are_resumed_exactly_too(tmp_path):
