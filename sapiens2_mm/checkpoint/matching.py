@@ -69,7 +69,7 @@ class Match:
 def match(state: dict[str, Tensor], model: nn.Module, source: str) -> Match:
     """Give the weights of a checkpoint the names they have in ``model``.
 
-    Recognised are the official, our own and transformers' layout; any prefix before
+    Recognized are the official, our own and transformers' layout; any prefix before
     the backbone (``module.``, ``model.``, ``teacher.``, ...), none included; and what
     compilation or sharding leaves in names. Of student and teacher in a file the
     teacher is taken, unless the model has a teacher itself.

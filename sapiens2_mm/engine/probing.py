@@ -14,7 +14,7 @@ from sapiens2_mm.models.backbones.arch import parse_arch
 from sapiens2_mm.models.selfsup.export import export_backbone
 
 # Task -> figure of its metrics -> (name in the table, factor)
-FIGURES: dict[str, dict[str, tuple[str, float]]] = {
+METRICS: dict[str, dict[str, tuple[str, float]]] = {
     'pose': {
         'coco/AP': ('pose AP', 1),
         'coco/AR': ('pose AR', 1),
@@ -28,7 +28,7 @@ FIGURES: dict[str, dict[str, tuple[str, float]]] = {
     'pointmap': {'pointmap/l2_mean': ('pointmap L2', 1)},
     'albedo': {'albedo/mae': ('albedo MAE x100', 100)},
 }
-TASKS = tuple(FIGURES)
+TASKS = tuple(METRICS)
 RANDOM = 'random'
 
 
@@ -96,7 +96,7 @@ def probe_config(
 
 
 def run_probe(cfg: Config, task: str) -> dict[str, float]:
-    """Train and test one probe; the figures of the table by their names there.
+    """Train and test one probe; the metrics of the table by their names there.
 
     Raises:
         ValueError: if the encoder is not frozen as a whole.
@@ -112,16 +112,16 @@ def run_probe(cfg: Config, task: str) -> dict[str, float]:
             f'{backbone.num_layers}'
         )
     runner.train()
-    figures = runner.val_loop.run()
+    metrics = runner.val_loop.run()
     return {
-        title: float(figures[name]) * factor
-        for name, (title, factor) in FIGURES[task].items()
+        title: float(metrics[name]) * factor
+        for name, (title, factor) in METRICS[task].items()
     }
 
 
 def format_table(rows: dict[str, dict[str, float]]) -> str:
     """A Markdown table, one line per encoder; a dash where a probe was not run."""
-    titles = [title for task in FIGURES.values() for title, _ in task.values()]
+    titles = [title for task in METRICS.values() for title, _ in task.values()]
     used = [title for title in titles if any(title in row for row in rows.values())]
     lines = [['encoder', *used], ['---'] * (len(used) + 1)]
     for name, row in rows.items():

@@ -118,7 +118,7 @@ def coco_oks_stats(
     """COCO's ten keypoint metrics, by pycocotools.
 
     Args:
-        truth: all annotated persons. Without a labelled point (v > 0) among ``ids`` a
+        truth: all annotated persons. Without a labeled point (v > 0) among ``ids`` a
             person is ignored.
         predictions: all predicted persons; at most 20 per image count.
         sigmas: (K,).

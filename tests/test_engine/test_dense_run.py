@@ -58,8 +58,8 @@ def test_train_test_and_draw(task, amp, make_config, tmp_path):
     cfg.default_hooks.visualization.update(enable=True, draw_gt=True)
     runner = Runner.from_cfg(cfg)
     runner.train()
-    figures = runner.test()
-    assert math.isfinite(figures[TASKS[task]])
+    metrics = runner.test()
+    assert math.isfinite(metrics[TASKS[task]])
     assert (Path(cfg.work_dir) / 'iter_2.pth').is_file()
     pictures = list(Path(runner.log_dir).rglob('test/*.png'))
     assert {p.stem for p in pictures} == {'000004', '000005'}  # those of val.json

@@ -99,7 +99,7 @@ def test_two_processes_train_and_test(pose_config, repo_dir, tmp_path):
 
     run(2, 'train.py', '--work-dir', tmp_path / 'work')
     checkpoint = tmp_path / 'work/iter_2.pth'
-    figures = []
+    metrics = []
     for number in (1, 2):
         out = tmp_path / f'{number}.pkl'
         pictures = tmp_path / f'pictures{number}'
@@ -111,6 +111,6 @@ def test_two_processes_train_and_test(pose_config, repo_dir, tmp_path):
         names = sorted(path.name[0] for path in pictures.rglob('*.png'))
         assert names == ['0', '1', '2', '3']
         line = next(x for x in log.splitlines() if 'coco/AP:' in x)
-        figures.append(line.split('coco/AP:')[1].split('data_time')[0])
-        assert math.isfinite(float(figures[-1].split()[0]))
-    assert figures[0] == figures[1]
+        metrics.append(line.split('coco/AP:')[1].split('data_time')[0])
+        assert math.isfinite(float(metrics[-1].split()[0]))
+    assert metrics[0] == metrics[1]

@@ -297,7 +297,7 @@ launch.build_runner(cfg).train()
 
 @pytest.mark.slow
 def test_two_processes_equal_one(make_config, tmp_path):
-    """Gradients, centre and KoLeo of 2 x 2 samples are those of 1 x 4."""
+    """Gradients, center and KoLeo of 2 x 2 samples are those of 1 x 4."""
     script = tmp_path / 'run.py'
     script.write_text(TWO_PROCESSES)
     states = []

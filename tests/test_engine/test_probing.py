@@ -97,9 +97,9 @@ def albedo_config(tmp_path, data_dir):
 
 @pytest.mark.slow
 def test_a_probe_trains_the_decoder_alone(albedo_config, tmp_path):
-    figures = probing.run_probe(albedo_config, 'albedo')
-    assert list(figures) == ['albedo MAE x100']
-    assert 0 < figures['albedo MAE x100'] < 100
+    metrics = probing.run_probe(albedo_config, 'albedo')
+    assert list(metrics) == ['albedo MAE x100']
+    assert 0 < metrics['albedo MAE x100'] < 100
     (path,) = (tmp_path / 'run').glob('iter_2.pth')
     state = torch.load(path, weights_only=False)
     trained = sum(len(group['params']) for group in state['optimizer']['param_groups'])

@@ -120,7 +120,7 @@ def test_sizes_follow_the_person(data_dir):
     assert small.min() >= 0.7 and large.max() <= 6
 
 
-def test_without_links_and_colours(meta, sample):
+def test_without_links_and_colors(meta, sample):
     visualizer = Sapiens2PoseVisualizer(radius=2)
     visualizer.dataset_meta = {
         **meta,

@@ -80,12 +80,12 @@ def download_hub_file(address: str) -> Path:
 # Exception of huggingface_hub, the nearest class counts -> what it means to the user.
 _MEANINGS = {
     'GatedRepoError': (
-        'it is behind a licence: accept it on https://huggingface.co/{repo} with your '
+        'it is behind a license: accept it on https://huggingface.co/{repo} with your '
         'account, then log in by `hf auth login` or set HF_TOKEN'
     ),
     'RepositoryNotFoundError': (
         'the hub shows no repository {repo}. Check the name; if it is private or its '
-        'licence must be accepted, do so on its page, then log in by `hf auth login` '
+        'license must be accepted, do so on its page, then log in by `hf auth login` '
         'or set HF_TOKEN'
     ),
     'RevisionNotFoundError': '{repo} has no revision {revision!r}',

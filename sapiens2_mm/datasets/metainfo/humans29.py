@@ -1,11 +1,11 @@
-"""The 29 body parts of Sapiens2: names, mirror partners, loss weights, colours.
+"""The 29 body parts of Sapiens2: names, mirror partners, loss weights, colors.
 
 ``SOURCES`` holds how the vocabularies of other annotations map to the 29 classes:
 ``sapiens_v1_28`` (the classes of Sapiens v1), ``dome34``, ``shutterstock52`` and
 ``internal33``. A list index is a source id; 255 is ignored.
 
 Source: names, order, mirror partners, loss weights and mappings are those of the
-official configs; the colours are ours.
+official configs; the colors are ours.
 """
 
 import json
@@ -20,7 +20,7 @@ _TABLE: dict[str, Any] = json.loads(
 
 CLASS_WEIGHTS = tuple(row[2] for row in _TABLE['classes'])
 
-# Colours are RGB. In a mirrored picture the two classes of a pair change places.
+# Colors are RGB. In a mirrored picture the two classes of a pair change places.
 METAINFO: dict[str, Any] = dict(
     classes=tuple(row[0] for row in _TABLE['classes']),
     palette=[tuple(row[3]) for row in _TABLE['classes']],

@@ -1,11 +1,11 @@
-"""The 308 keypoints of Sapiens2: names, mirror partners, sigmas, links, colours.
+"""The 308 keypoints of Sapiens2: names, mirror partners, sigmas, links, colors.
 
 ``METAINFO`` has mmpose's form with one addition, a ``group`` per keypoint, by which
 the metric reports body, foot, face and hands apart and the visualizer chooses its
 line widths. An own table of another length may use or omit it.
 
 Source: keypoint order, names, swaps, sigmas and links are those of the official
-configs; the colours are ours.
+configs; the colors are ours.
 """
 
 import json

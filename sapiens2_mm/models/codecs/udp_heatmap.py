@@ -33,10 +33,10 @@ def encode_udp_heatmaps(
     heatmap_size: Sequence[int],
     sigma: float,
 ) -> tuple[Tensor, Tensor]:
-    """Gaussian target heatmaps with their centre at the sub-pixel keypoint.
+    """Gaussian target heatmaps with their center at the sub-pixel keypoint.
 
     A map is non-zero only in the square window of radius 3 sigma around the rounded
-    centre; its peak is 1 at the true centre.
+    center; its peak is 1 at the true center.
 
     Args:
         keypoints: (B, K, 2) x and y in input pixels.
@@ -52,11 +52,11 @@ def encode_udp_heatmaps(
     visible = visible.float()
     size = keypoints.new_tensor(heatmap_size, dtype=torch.float32)
     scale = (keypoints.new_tensor(input_size, dtype=torch.float32) - 1) / (size - 1)
-    centre = keypoints.float() / scale
+    center = keypoints.float() / scale
     radius = 3 * sigma
     # Rounding is truncation after + 0.5, and the window of a fractional radius is
     # truncated as well, both as in mmpose.
-    rounded = (centre + 0.5).trunc()
+    rounded = (center + 0.5).trunc()
     start = (rounded - radius).trunc()
     stop = (rounded + radius + 1).trunc()
     outside = ((start >= size) | (stop < 0)).any(-1)
@@ -64,7 +64,7 @@ def encode_udp_heatmaps(
     drawn = ((visible >= 0.5) & ~outside).unsqueeze(-1)
 
     # The Gaussian and its window are separable: one profile per axis.
-    peak = start + (2 * radius + 1) // 2 + centre - rounded
+    peak = start + (2 * radius + 1) // 2 + center - rounded
     profiles = []
     for axis, length in enumerate(heatmap_size):
         position = torch.arange(length, device=keypoints.device, dtype=torch.float32)
@@ -100,7 +100,7 @@ def decode_udp_heatmaps(
     """Sub-pixel keypoints by distribution-aware decoding (DARK) for UDP heatmaps.
 
     One Newton step on the logarithm of the blurred heatmap, from its maximum. Only
-    the 3x3 neighbourhood of the maximum is blurred; the rescaling of the blurred map
+    the 3x3 neighborhood of the maximum is blurred; the rescaling of the blurred map
     to its old maximum cancels in the step, unless the clip before the logarithm
     bites, and only such maps are blurred as a whole.
 
@@ -232,11 +232,11 @@ def _blur_axis(maps: Tensor, weights: list[float], axis: int) -> Tensor:
 def _newton_step(maps: Tensor) -> Tensor:
     """(B, K, 2) step to subtract: inverse Hessian times gradient of log (B, K, 3, 3).
 
-    The logarithms are taken relative to the centre, which cancels in every
+    The logarithms are taken relative to the center, which cancels in every
     difference and would cost digits.
     """
-    centre = maps[..., 1:2, 1:2]
-    log = torch.log1p((maps - centre) / centre).flatten(-2)
+    center = maps[..., 1:2, 1:2]
+    log = torch.log1p((maps - center) / center).flatten(-2)
     top_left, top, _, left, _, right, _, low, low_right = log.unbind(-1)
     dx = 0.5 * (right - left)
     dy = 0.5 * (low - top)

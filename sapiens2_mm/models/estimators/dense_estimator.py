@@ -52,7 +52,7 @@ class DenseEstimator(BaseModel):
         return self.neck is not None
 
     def extract_feat(self, inputs: Tensor) -> tuple[Tensor, ...]:
-        """Feature maps of (B, 3, H, W) normalised images."""
+        """Feature maps of (B, 3, H, W) normalized images."""
         # the images follow a model that was cast to half precision
         inputs = inputs.to(next(self.backbone.parameters()).dtype)
         feats = self.backbone(inputs)

@@ -175,7 +175,7 @@ def stack_targets(
 
 
 def resize_map(x: Tensor, size: tuple[int, int]) -> Tensor:
-    """Bilinear resize of (B, C, H, W), half-pixel centres; nothing if it fits."""
+    """Bilinear resize of (B, C, H, W), half-pixel centers; nothing if it fits."""
     if tuple(x.shape[-2:]) == tuple(size):
         return x
     return F.interpolate(x, size=tuple(size), mode='bilinear', align_corners=False)

@@ -131,7 +131,7 @@ def multiscale_l1(
     Args:
         pred: (B, C, H, W).
         target: (B, C, H, W).
-        mask: (B, 1, H, W) bool; enlarged by nearest neighbour.
+        mask: (B, 1, H, W) bool; enlarged by nearest neighbor.
         scale_factor: enlargement of both sides.
         within_mask: set both maps to 0 outside the mask first, so that the enlarged
             pixels along its border do not mix with what lies outside.

@@ -53,19 +53,19 @@ class IntrinsicsLoss(DenseLoss):
 
 
 def pointmap_normals(points: Tensor) -> Tensor:
-    """Normal at each pixel, from the differences to its right and lower neighbour.
+    """Normal at each pixel, from the differences to its right and lower neighbor.
 
     Args:
-        points: (B, 3, H, W) in metres, X right, Y down, Z forward.
+        points: (B, 3, H, W) in meters, X right, Y down, Z forward.
 
     Returns:
         (B, 3, H, W), not normalized; the last column and row use reflected
-        neighbours. The vector points away from the camera on a visible surface.
+        neighbors. The vector points away from the camera on a visible surface.
     """
     padded = F.pad(points, (0, 1, 0, 1), mode='reflect')
     right = padded[..., :-1, 1:] - points
     down = padded[..., 1:, :-1] - points
-    # millimetre steps would vanish under the floor of the normalization
+    # millimeter steps would vanish under the floor of the normalization
     return torch.cross(right * 100, down * 100, dim=1)
 
 
@@ -74,7 +74,7 @@ class PointmapNormalLoss(DenseLoss):
     """Cosine plus mean absolute difference between two pointmaps' normals.
 
     Args:
-        neighbors_in_mask: count a pixel only if the neighbours that its normal is
+        neighbors_in_mask: count a pixel only if the neighbors that its normal is
             made of are valid too. The reference does not ask for that, so its normals
             along the outline of a person involve whatever lies outside the mask.
         kwargs: see ``DenseLoss``.

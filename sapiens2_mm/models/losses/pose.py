@@ -97,7 +97,7 @@ class KeypointMSELoss(nn.Module):
             outside the input, whose target is an empty heatmap. One number, or one
             per keypoint. Above 0 the model learns to be silent where a keypoint is
             not in the picture; only for data in which each visible keypoint is
-            labelled. 0 as in the official code: such keypoints train nothing.
+            labeled. 0 as in the official code: such keypoints train nothing.
 
     Source: official losses/pose and configs/pose, first release.
     """

@@ -1,4 +1,4 @@
-"""Encoder-decoder segmentor with lean prediction [mmseg]."""
+"""Encoder-decoder segmentor that predicts in little memory [mmseg]."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any

@@ -179,7 +179,7 @@ def test_address_parts():
             parse(wrong)
 
 
-def test_gated_answer_tells_to_accept_the_licence():
+def test_gated_answer_tells_to_accept_the_license():
     for repo in ('me/gated', 'me/refused'):
         with pytest.raises(CheckpointError) as error:
             read_checkpoint(f'hf://{repo}/model.safetensors')

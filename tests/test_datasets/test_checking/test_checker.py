@@ -107,7 +107,7 @@ def test_warnings_alone_are_no_errors(tmp_path):
     assert check_config(seg_config(tmp_path)).to_text().endswith('no faults found')
 
 
-def test_colour_masks_take_the_palette_of_the_pipeline(tmp_path):
+def test_color_masks_take_the_palette_of_the_pipeline(tmp_path):
     write(tmp_path, 'a', [[0, 1]])
     colors = np.array([[[9, 8, 7], [250, 0, 1]]], np.uint8)
     Image.fromarray(colors).save(tmp_path / 'seg' / 'a.png')

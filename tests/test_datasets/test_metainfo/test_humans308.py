@@ -51,7 +51,7 @@ def test_groups_and_half_bodies():
     assert feet['left_big_toe'] == 0.068 and feet['right_big_toe'] == 0.092
 
 
-def test_parts_have_colours_of_their_own():
+def test_parts_have_colors_of_their_own():
     info = METAINFO['keypoint_info']
     groups = keypoint_groups(METAINFO)
     colors = {

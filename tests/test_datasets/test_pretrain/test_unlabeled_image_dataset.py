@@ -111,14 +111,14 @@ def test_a_draw_always_gives_the_same_randomness(folder):
 
 @pytest.mark.parametrize('mode', ['L', 'LA', 'RGBA', 'P', 'I;16', 'CMYK'])
 def test_any_kind_of_image(tmp_path, mode):
-    grey = np.tile(np.arange(40, dtype=np.uint8)[:, None] * 6, (1, 30))
+    gray = np.tile(np.arange(40, dtype=np.uint8)[:, None] * 6, (1, 30))
     if mode == 'I;16':
-        image = Image.fromarray(grey.astype(np.uint16) * 257)
+        image = Image.fromarray(gray.astype(np.uint16) * 257)
     else:
-        image = Image.fromarray(grey).convert('RGB' if mode == 'CMYK' else 'L')
+        image = Image.fromarray(gray).convert('RGB' if mode == 'CMYK' else 'L')
         image = image.convert(mode)
     image.save(tmp_path / ('x.jpg' if mode == 'CMYK' else 'x.png'))
     sample = UnlabeledImageDataset(str(tmp_path), pipeline=[])[0]
     assert sample['skipped'] == []
     assert sample['img'].shape == (40, 30, 3)
-    assert np.abs(sample['img'].astype(int) - grey[..., None]).max() <= 8
+    assert np.abs(sample['img'].astype(int) - gray[..., None]).max() <= 8

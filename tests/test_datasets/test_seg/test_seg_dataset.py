@@ -221,7 +221,7 @@ def test_mask_kinds(tmp_path):
     palette_image = Image.fromarray(values, 'P')
     palette_image.putpalette([9, 8, 7, 250, 0, 0, 0, 250, 0])
     kinds = {
-        'grey': Image.fromarray(values),
+        'gray': Image.fromarray(values),
         'palette': palette_image,
         'deep': Image.fromarray(values.astype(np.uint16)),
     }
@@ -302,7 +302,7 @@ def test_images_without_masks(tmp_path):
             ValueError,
             r"unknown metainfo \['PALETTE'\], expected .*'palette'",
         ),
-        (dict(classes=('a',), colour=1), ValueError, r"metainfo \['colour'\]"),
+        (dict(classes=('a',), color=1), ValueError, r"metainfo \['color'\]"),
         (dict(classes=('a', 'a')), ValueError, 'different names'),
         (dict(classes=()), ValueError, 'list of 1 to 255 different names'),
         (dict(classes=3), ValueError, r'must be a list of .*got 3'),

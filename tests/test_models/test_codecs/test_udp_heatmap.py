@@ -87,7 +87,7 @@ def test_decode_of_noisy_maps_equals_reference(reference):
 # Clipped from above the top is flat, and with noise its step is ill-conditioned.
 @pytest.mark.parametrize('noise, top', [(0.0, 100), (1e-3, 40)])
 def test_decode_equals_mmpose_at_every_height(noise, top):
-    """Peaks whose neighbourhood lies below, inside and above the clip."""
+    """Peaks whose neighborhood lies below, inside and above the clip."""
     codecs = pytest.importorskip('mmpose.codecs')
     torch.manual_seed(0)
     heatmaps, _ = encode_udp_heatmaps(

@@ -190,7 +190,7 @@ def test_the_4k_tokenizer_is_counted():
 # ------------------------------------------------------------------------ preprocessor
 
 
-def test_preprocessor_swaps_then_normalises():
+def test_preprocessor_swaps_then_normalizes():
     image = torch.zeros(3, 2, 2, dtype=torch.uint8)
     image[2] = 255  # red, in BGR order
     out = DenseDataPreprocessor()(dict(inputs=[image]))

@@ -93,10 +93,10 @@ def test_smooth_keeps_constants_and_the_mean():
     spike = torch.zeros(1, 1, 21, 21)
     spike[..., 10, 10] = 1
     assert smooth(spike).sum() == pytest.approx(1, rel=1e-5)
-    # one pass: 1 / (1 + 2 exp(-1 / 1.28)) squared at the centre
-    centre = (1 / (1 + 2 * torch.exp(torch.tensor(-1 / 1.28)))) ** 2
+    # one pass: 1 / (1 + 2 exp(-1 / 1.28)) squared at the center
+    center = (1 / (1 + 2 * torch.exp(torch.tensor(-1 / 1.28)))) ** 2
     once = smooth(spike, num_passes=1)[0, 0, 10, 10].item()
-    assert once == pytest.approx(centre.item(), rel=1e-5)
+    assert once == pytest.approx(center.item(), rel=1e-5)
 
 
 def test_albedo_and_matte_are_clamped(monkeypatch):

@@ -50,7 +50,7 @@ def test_device_targets_equal_the_classic_path(persons, feats, loss):
 
 
 def test_keypoints_that_train_nothing(feats):
-    """Unlabelled, occluded, outside the crop, and of mmpose's (visible, weight)."""
+    """Unlabeled, occluded, outside the crop, and of mmpose's (visible, weight)."""
     keypoints = np.float32([[[0, 0], [20, 20], [24, 32], [48, 10], [-1e-3, 10]]])
     visible = np.float32([[0, 0, 1, 1, 1]])
     head = MODELS.build(head_cfg())

@@ -23,7 +23,7 @@ def test_each_deconv_kernel_doubles_the_size(kernel_size):
 
 
 @pytest.mark.parametrize('kernel_size', [1, 3])
-def test_conv_keeps_the_size_and_normalises_each_image(kernel_size):
+def test_conv_keeps_the_size_and_normalizes_each_image(kernel_size):
     x = torch.randn(2, 3, 6, 5)
     layers = make_conv_layers(3, (4,), (kernel_size,))
     normed = layers[:2](x)

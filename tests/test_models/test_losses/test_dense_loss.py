@@ -57,7 +57,7 @@ MASKED = [
     MattingLaplacianLoss(levels=3),
 ]
 GEOMETRY = [IntrinsicsLoss(), PointmapNormalLoss(neighbors_in_mask=True)]
-# these mix valid pixels with their neighbours outside, as the reference does
+# these mix valid pixels with their neighbors outside, as the reference does
 MIXING = [MultiscaleL1Loss(), PointmapNormalLoss()]
 
 

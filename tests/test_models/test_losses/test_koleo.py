@@ -40,7 +40,7 @@ def test_gradient_flows_through_both_vectors():
     one_way = x.grad.clone()
     x.grad = None
     koleo(x).backward()
-    # 0 and 1 are mutual neighbours: twice the gradient of one of the two terms on 0
+    # 0 and 1 are mutual neighbors: twice the gradient of one of the two terms on 0
     torch.testing.assert_close(x.grad[0], 2 * one_way[0])
 
 

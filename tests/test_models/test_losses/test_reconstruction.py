@@ -39,7 +39,7 @@ def test_visible_patches_do_not_count():
     assert (pred.grad[mask].abs().sum(-1) > 0).all()
 
 
-def test_zero_for_the_normalised_target():
+def test_zero_for_the_normalized_target():
     torch.manual_seed(0)
     views = torch.randn(2, 3, 32, 16) * 5 + 2
     patches = patchify(views, 16)
@@ -49,7 +49,7 @@ def test_zero_for_the_normalised_target():
     assert float(loss) == 0
     half = PatchReconstructionLoss(loss_weight=0.5)
     pred = torch.zeros_like(patches)
-    # a normalised patch has unbiased variance 1: its mean square is (P - 1) / P
+    # a normalized patch has unbiased variance 1: its mean square is (P - 1) / P
     torch.testing.assert_close(
         float(half(pred, views, mask, (2, 1))), 0.5 * 767 / 768, rtol=1e-4, atol=0
     )
