@@ -18,7 +18,7 @@ while [ $# -gt 0 ]; do
     shift
 done
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-CONFIG=$(find configs -path "configs/$TASK/sapiens2-tiny_*.py" | sort | head -n 1)
+CONFIG=$(find configs -path "configs/$TASK/sapiens2-tiny_*_synthetic-humans-*.py" | sort | head -n 1)
 case "$TASK" in
     pose | seg | normal | pointmap | albedo) ;;
     *)
