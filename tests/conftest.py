@@ -38,7 +38,7 @@ def log(caplog):
 
 
 def keypoint_table(num_keypoints: int = 5) -> dict:
-    """A keypoint table of one middle point and mirrored pairs, with two groups."""
+    """Keypoint metainfo of one middle point and mirrored pairs, with two groups."""
     names = ['nose']
     for number in range((num_keypoints - 1) // 2):
         names += [f'left_{number}', f'right_{number}']
@@ -63,7 +63,7 @@ def keypoint_table(num_keypoints: int = 5) -> dict:
 
 @pytest.fixture
 def table5() -> dict:
-    """A keypoint table of 5 points."""
+    """Keypoint metainfo of 5 points."""
     return keypoint_table(5)
 
 

@@ -44,7 +44,7 @@ def estimator_cfg(head=None, **kwargs):
 
 
 def table(num_keypoints):
-    """A keypoint table: one point in the middle, the others in mirrored pairs."""
+    """Keypoint metainfo: one point in the middle, the others in mirrored pairs."""
     names = ['nose'] + [
         f'{side}_{i}' for i in range(num_keypoints // 2) for side in ('left', 'right')
     ]

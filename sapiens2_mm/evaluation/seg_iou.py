@@ -70,10 +70,8 @@ class Sapiens2IoUMetric(BaseMetric):
         super().__init__(collect_device=collect_device, prefix=prefix)
         if isinstance(iou_metrics, str):
             iou_metrics = (iou_metrics,)
-        if unknown := set(iou_metrics) - set(_METRICS):
-            raise ValueError(
-                f'iou_metrics must be of {_METRICS}, got {sorted(unknown)}'
-            )
+        if wrong := sorted(set(iou_metrics) - set(_METRICS)):
+            raise ValueError(f'iou_metrics must be of {_METRICS}, got {wrong}')
         if format_only and output_dir is None:
             raise ValueError('format_only writes label maps and needs output_dir')
         self.iou_metrics = tuple(iou_metrics)

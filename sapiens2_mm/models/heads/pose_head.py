@@ -180,11 +180,13 @@ class Sapiens2PoseHead(BaseHead):
         """
         test_cfg = test_cfg or {}
         if test_cfg.get('flip_test', False):
-            if test_cfg.get('shift_heatmap', False):
+            flip_indices = batch_data_samples[0].metainfo.get('flip_indices', ())
+            num_indices = len(flip_indices)
+            if num_indices != self.out_channels or test_cfg.get('shift_heatmap', False):
                 raise ValueError(
-                    'the flip test never shifts heatmaps; set shift_heatmap=False'
+                    f'flip_test of {self.out_channels} heatmaps needs as many '
+                    f'flip_indices, got {num_indices}, and shift_heatmap=False'
                 )
-            flip_indices = batch_data_samples[0].metainfo['flip_indices']
             heatmaps, mirrored = (self.forward(each).float() for each in feats)
             heatmaps = (heatmaps + mirrored.flip(-1)[:, flip_indices]).mul_(0.5)
         else:

@@ -215,6 +215,9 @@ def test_other_input_sizes_are_decoded_at_the_same_stride():
     np.testing.assert_array_equal(head.decode(maps)[0].keypoints, expected)
 
 
+FLIP_TEST = dict(flip_test=True)
+
+
 def test_errors(persons, feats):
     samples = [packed(*person) for person in persons]
     with pytest.raises(ValueError, match=r"one of .*'keypoints'\], got 'maps'"):
@@ -226,9 +229,12 @@ def test_errors(persons, feats):
     small = (feats[0][..., :2],)
     with pytest.raises(ValueError, match=r'\(3, 5, 16, 8\).*\(3, 5, 16, 12\)'):
         MODELS.build(head_cfg()).loss(small, samples)
-    with pytest.raises(ValueError, match='never shifts heatmaps; set shift_heatmap'):
-        shifted = dict(flip_test=True, shift_heatmap=True)
-        MODELS.build(head_cfg()).predict([feats, feats], samples, shifted)
+    head, flipped = MODELS.build(head_cfg()), [feats, feats]
+    with pytest.raises(ValueError, match=r'of 5 heatmaps .* shift_heatmap=False'):
+        head.predict(flipped, samples, dict(FLIP_TEST, shift_heatmap=True))
+    for meta, got in (({}, 0), (dict(flip_indices=list(range(17))), 17)):
+        with pytest.raises(ValueError, match=f'5 heatmaps .* flip_indices, got {got}'):
+            head.predict(flipped, [PoseDataSample(metainfo=meta)] * 3, FLIP_TEST)
     del samples[0].gt_instances.transformed_keypoints
     with pytest.raises(ValueError, match='pack_transformed=True'):
         MODELS.build(head_cfg()).loss(feats, samples)
