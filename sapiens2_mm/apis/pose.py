@@ -78,9 +78,7 @@ def _to_xyxy(
 ) -> np.ndarray:
     """(N, 4) float32 xyxy; raises ``ValueError`` for a box that cannot be meant."""
     if bbox_format not in ('xyxy', 'xywh'):
-        raise ValueError(
-            f'inference_pose: bbox_format must be "xyxy" or "xywh", got {bbox_format!r}'
-        )
+        raise ValueError(f'bbox_format must be "xyxy" or "xywh", got {bbox_format!r}')
     try:
         boxes = np.array(bboxes, np.float32).reshape(len(bboxes), 4)
     except (TypeError, ValueError) as err:

@@ -54,9 +54,7 @@ class EMACentering(Centering):
     def __init__(self, num_prototypes: int, momentum: float = 0.9) -> None:
         super().__init__()
         if not 0 <= momentum <= 1:
-            raise ValueError(
-                f'EMACentering: momentum must be in [0, 1], got {momentum}'
-            )
+            raise ValueError(f'EMACentering: momentum {momentum} is not in [0, 1]')
         self.momentum = momentum
         self.register_buffer('center', torch.zeros(num_prototypes))
         # Sum of the logits since the last update, then their number.

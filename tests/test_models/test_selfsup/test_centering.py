@@ -92,5 +92,5 @@ def test_sinkhorn_survives_large_logits():
 
 
 def test_momentum_must_be_a_share():
-    with pytest.raises(ValueError, match=r'momentum must be in \[0, 1\], got 1.1'):
+    with pytest.raises(ValueError, match=r'momentum 1.1 is not in \[0, 1\]'):
         EMACentering(2, momentum=1.1)
