@@ -90,7 +90,7 @@ def kill_and_check(folder: Path, kills: int) -> dict[str, int]:
         done = lines_of(folder, pid)
         if saved:  # the first iteration that is new, so nothing is lost or skipped
             found['resumed'] += done[0] == saved + 1
-        path = (folder / 'last_checkpoint').read_text()
+        path = folder / (folder / 'last_checkpoint').read_text()
         saved = read_checkpoint(path)['meta']['iter']
         found['lost'] += max(0, done[-1] - saved)
         found['while_writing'] += bool(list(folder.glob('.*.tmp')))

@@ -46,7 +46,7 @@ if [ -f "$OUT/finished" ]; then
 else
     echo "== Training $CONFIG"
     python tools/train.py "$CONFIG" --work-dir "$OUT" --resume
-    cat "$OUT/last_checkpoint" > "$OUT/finished"
+    echo "$OUT/$(cat "$OUT/last_checkpoint")" > "$OUT/finished"
 fi
 CHECKPOINT=$(cat "$OUT/finished")
 

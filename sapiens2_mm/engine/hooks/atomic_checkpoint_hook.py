@@ -12,6 +12,7 @@ from sapiens2_mm.checkpoint.io.atomic import write_atomically
 from sapiens2_mm.registry import HOOKS
 
 _BACKEND = 'sapiens2_mm.atomic'
+_LOCAL = dict(backend=_BACKEND)
 
 
 class AtomicLocalBackend(LocalBackend):
@@ -28,16 +29,25 @@ register_backend(_BACKEND, AtomicLocalBackend, force=True)
 
 
 def latest_checkpoint(work_dir: str | Path) -> str | None:
-    """The file that ``last_checkpoint`` in the work folder of a run names."""
+    """The file that ``last_checkpoint`` in the work folder of a run names.
+
+    A file of that name in the folder itself counts first: mmengine writes where the
+    folder was then, and it may have been moved or copied.
+    """
     path = find_latest_checkpoint(work_dir)
-    return None if path is None else str(Path(work_dir, path))
+    if path is None or '://' in path:
+        return path
+    here = Path(work_dir, Path(path).name)
+    return str(here if here.is_file() else Path(work_dir, path))
 
 
 def _resumes_in(out_dir: str, runner: Runner) -> bool:
-    source = runner._load_from or latest_checkpoint(runner.work_dir)
-    if not runner._resume or source is None:
+    if not runner._resume:
         return False
-    return Path(source).resolve().parent == Path(out_dir).resolve()
+    source = runner._load_from or latest_checkpoint(runner.work_dir)
+    return (
+        source is not None and Path(source).resolve().parent == Path(out_dir).resolve()
+    )
 
 
 class _RemovesLater:
@@ -70,7 +80,7 @@ class AtomicCheckpointHook(CheckpointHook):
         super().__init__(*args, **kwargs)
         is_local = self.out_dir is None or '://' not in str(self.out_dir)
         if is_local and self.backend_args is None and self.file_client_args is None:
-            self.backend_args = dict(backend=_BACKEND)
+            self.backend_args = _LOCAL
 
     def before_train(self, runner: Runner) -> None:
         info = runner.message_hub.runtime_info
@@ -83,7 +93,7 @@ class AtomicCheckpointHook(CheckpointHook):
         super().before_train(runner)
         if _resumes_in(self.out_dir, runner):
             self._take_over(runner, steps, best)
-        if self.backend_args == dict(backend=_BACKEND) and is_main_process():
+        if self.backend_args == _LOCAL and is_main_process():
             for leftover in Path(self.out_dir).glob('.*.pth.*.tmp'):
                 leftover.unlink()
 
@@ -140,9 +150,9 @@ class AtomicCheckpointHook(CheckpointHook):
         )
         if not is_main_process():
             return
-        write_atomically(
-            Path(runner.work_dir, 'last_checkpoint'), self.last_ckpt.encode()
-        )
+        # A name without the folder, so that the folder may be moved.
+        latest = str(self.last_ckpt).removeprefix(f'{runner.work_dir}/')
+        write_atomically(Path(runner.work_dir, 'last_checkpoint'), latest.encode())
         if outdated is not None:
             self._remove_step(outdated)
 

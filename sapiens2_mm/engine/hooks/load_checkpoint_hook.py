@@ -20,6 +20,8 @@ from sapiens2_mm.checkpoint.strictness import (
 )
 from sapiens2_mm.registry import HOOKS
 
+from .atomic_checkpoint_hook import latest_checkpoint
+
 _HEADS = ('head.', 'decode_head.')
 
 
@@ -48,7 +50,9 @@ class LoadCheckpointHook(Hook):
         self.allow_missing = tuple(allow_missing)
 
     def before_run(self, runner: Runner) -> None:
-        """Take the file that ``init_cfg`` names for the whole model."""
+        """Find the file to start from: the latest, or ``init_cfg`` of the model."""
+        if runner._resume and not runner._load_from:
+            runner._load_from = latest_checkpoint(runner.work_dir)
         model = _unwrapped(runner.model)
         path = whole_model_file(getattr(model, 'init_cfg', None))
         if path and not runner._load_from and not runner._resume:

@@ -1,5 +1,6 @@
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -61,7 +62,7 @@ def test_new_checkpoint_is_there_before_the_old_one_goes(tmp_path, monkeypatch):
     assert [n for n in names(tmp_path) if n.startswith('iter')] == ['iter_4.pth']
     assert len([n for n in names(tmp_path) if n.startswith('best')]) == 1
     last = (tmp_path / 'last_checkpoint').read_text()
-    assert last == str(tmp_path / 'iter_4.pth')
+    assert last == 'iter_4.pth'
 
 
 def test_leftovers_of_a_killed_run_are_removed(tmp_path):
@@ -178,3 +179,31 @@ def test_a_resumed_run_goes_on_with_its_own_files(tmp_path):
     run_on(tmp_path, tmp_path / 'iter_2.pth', 4)
     best, *steps = names(tmp_path)
     assert best.startswith('best') and steps == ['iter_4.pth']
+
+
+@pytest.mark.parametrize('absolute', [False, True])
+def test_a_moved_or_copied_folder_goes_on_by_itself(absolute, tmp_path):
+    toy_runner(tmp_path / 'old', hooks=(StopAfter(2),)).train()
+    if absolute:  # as mmengine's own hook writes it
+        path = tmp_path / 'old' / 'iter_2.pth'
+        (tmp_path / 'old' / 'last_checkpoint').write_text(str(path))
+    shutil.copytree(tmp_path / 'old', tmp_path / 'copied')
+    toy_runner(tmp_path / 'old', hooks=(StopAfter(3),), resume=True).train()
+    copied = toy_runner(tmp_path / 'copied', hooks=(StopAfter(4),), resume=True)
+    copied.train()
+    assert copied._load_from == str(tmp_path / 'copied' / 'iter_2.pth')
+    shutil.rmtree(tmp_path / 'old')
+    (tmp_path / 'copied').rename(tmp_path / 'moved')
+    moved = toy_runner(tmp_path / 'moved', hooks=(StopAfter(5),), resume=True)
+    moved.train()
+    assert moved._load_from == str(tmp_path / 'moved' / 'iter_4.pth')
+    assert names(tmp_path / 'moved')[-1] == 'iter_5.pth'
+
+
+def test_checkpoints_outside_the_work_folder_are_found(tmp_path):
+    saving = dict(out_dir=str(tmp_path / 'out'))
+    toy_runner(tmp_path / 'run', hooks=(StopAfter(1),), checkpoint=saving).train()
+    runner = toy_runner(tmp_path / 'run', iterations=2, checkpoint=saving, resume=True)
+    runner.train()
+    assert runner._load_from == str(tmp_path / 'out' / 'run' / 'iter_1.pth')
+    assert names(tmp_path / 'out' / 'run') == ['iter_1.pth', 'iter_2.pth']
