@@ -72,9 +72,11 @@ class MetainfoCheckHook(Hook):
     def before_train_iter(
         self, runner: Runner, batch_idx: int, data_batch: Any = None
     ) -> None:
+        if batch_idx > 0:
+            return
         meta = getattr(runner.train_dataloader.dataset, 'metainfo', {})
         weights = meta.get('dataset_keypoint_weights')
-        if batch_idx > 0 or weights is None or (weights == 1).all():
+        if weights is None or (weights == 1).all():
             return
         for sample in data_batch['data_samples']:
             packed = np.asarray(sample.gt_instance_labels.get('keypoint_weights', 1.0))

@@ -97,17 +97,20 @@ class Sapiens2SegHead(BaseDecodeHead):
             meta: ``classes``, ``palette`` and ``ignore_index``, as far as known.
 
         Raises:
-            ValueError: naming both values, if the number of classes, colors or class
-                weights is not ``num_classes``, or the ignored labels differ.
+            ValueError: naming both values, if the number of classes or class weights
+                is not ``num_classes``, colors are fewer, or the ignored labels differ.
         """
         weights = [getattr(loss, 'class_weight', None) for loss in self._losses()]
-        named = [('classes', meta.get('classes')), ('colors', meta.get('palette'))]
+        named = [('classes', meta.get('classes'))]
         named += [('class weights', each) for each in weights]
         wrong = [
             f'{len(values)} {name}'
             for name, values in named
             if values is not None and len(values) != self.num_classes
         ]
+        # More colors: mmseg keeps those of classes that are not in use.
+        if 0 < len(meta.get('palette') or ()) < self.num_classes:
+            wrong.append(f'{len(meta["palette"])} colors')
         ignored = meta.get('ignore_index')
         if ignored not in (None, self.ignore_index):
             wrong.append(f'ignored label {ignored}')
