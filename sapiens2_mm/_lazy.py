@@ -21,6 +21,7 @@ _EXTRAS = {
     'mmpose': 'pose',
     'mmseg': 'seg',
     'mmpretrain': 'pretrain',
+    'webdataset': 'pretrain',
     'pycocotools': 'pose',
 }
 
