@@ -3,6 +3,7 @@
 import os
 import pickle
 import struct
+import zipfile
 from collections import OrderedDict
 from collections.abc import Callable
 from pathlib import Path
@@ -170,6 +171,7 @@ _DAMAGE = (
     MemoryError,
     ValueError,
     struct.error,
+    zipfile.BadZipFile,
 )
 
 
@@ -222,16 +224,31 @@ def _read_shards(
 def _read_pickle(path: Path, map_location: Location) -> Any:
     is_zip = _is_zip(path)
     if is_zip:
-        records = torch._C.PyTorchFileReader(str(path)).get_all_records()
-        if 'constants.pkl' in records:  # torch.load would run it as TorchScript
-            raise CheckpointError(f'{path} is a TorchScript program, no weight file')
+        sizes = _record_sizes(path)
+        module = RestrictedPickle(lambda key: sizes.get(f'data/{key}', 0))
+    else:
+        module = RestrictedPickle(lambda key: path.stat().st_size)
     return torch.load(
         path,
         map_location=map_location,
-        pickle_module=RestrictedPickle,
+        pickle_module=module,
         weights_only=False,  # the unpickler above is the stricter one for our files
         mmap=is_zip,  # optimizer states are not read where they are not used
     )
+
+
+def _record_sizes(path: Path) -> dict[str, int]:
+    """Record of a file of ``torch.save`` -> its bytes, without the outer folder."""
+    with zipfile.ZipFile(path) as archive:
+        records = archive.infolist()
+    sizes = {record.filename.partition('/')[2]: record.file_size for record in records}
+    if 'constants.pkl' in sizes:  # torch.load would run it as TorchScript
+        raise CheckpointError(f'{path} is a TorchScript program, no weight file')
+    if len(sizes) != len(records) or any(r.compress_type for r in records):
+        raise CheckpointError(
+            f'{path} has compressed or repeated records; save it anew'
+        )
+    return sizes
 
 
 def _unwrap(checkpoint: Any, source: str, entries: dict[str, str]) -> Checkpoint:

@@ -62,6 +62,10 @@ def _rebuild_tensor(
     storage: Any, offset: int, size: tuple, stride: tuple, *_: Any
 ) -> Tensor:
     # What may follow, gradient flag and hooks, is no part of a weight.
+    last = offset + sum((n - 1) * step for n, step in zip(size, stride, strict=True))
+    inside = 0 in size or last < storage._size()
+    if min((offset, *size, *stride)) < 0 or not inside:
+        raise pickle.UnpicklingError(f'a tensor of size {size} exceeds its storage')
     return torch._utils._rebuild_tensor(storage, offset, size, stride)
 
 
@@ -193,6 +197,13 @@ class RestrictedUnpickler(pickle._Unpickler):
 
     dispatch = dict(pickle._Unpickler.dispatch)
 
+    def load_binpersid(self) -> None:
+        self.register_storage(self.stack[-1])
+        super().load_binpersid()
+
+    def register_storage(self, saved_id: Any) -> None:
+        raise UnsafePickleError('a storage outside of a file of torch')
+
     def find_class(self, module: str, name: str) -> Any:
         if self.proto < 3:  # these protocols write the names of Python 2
             renamed = IMPORT_MAPPING.get(module, module)
@@ -243,6 +254,7 @@ class RestrictedUnpickler(pickle._Unpickler):
         else:
             raise UnsafePickleError(f'setting the state of {_label(value)}')
 
+    dispatch[pickle.BINPERSID[0]] = load_binpersid
     dispatch[pickle.REDUCE[0]] = load_reduce
     dispatch[pickle.NEWOBJ[0]] = load_newobj
     dispatch[pickle.NEWOBJ_EX[0]] = load_newobj_ex
@@ -250,10 +262,34 @@ class RestrictedUnpickler(pickle._Unpickler):
 
 
 class RestrictedPickle:
-    """What ``torch.load`` wants as ``pickle_module``."""
+    """What ``torch.load`` wants as ``pickle_module``, for one file.
 
-    Unpickler = RestrictedUnpickler
+    Args:
+        num_bytes: key of a storage -> bytes that the file holds for it at most. torch
+            would read on in the memory behind them.
+    """
 
-    @staticmethod
-    def load(file: Any, **options: Any) -> Any:
-        return RestrictedUnpickler(file, **options).load()
+    __name__ = 'restricted_pickle'  # torch reads it, as of a module
+
+    def __init__(self, num_bytes: Callable[[Any], int]) -> None:
+        storages: set[Any] = set()
+        self.storages = storages
+
+        class Unpickler(RestrictedUnpickler):
+            def register_storage(self, saved_id: Any) -> None:
+                _, kind, key, _, count = saved_id[:5]
+                size = count * getattr(kind, 'dtype', torch.uint8).itemsize
+                if not 0 <= size <= num_bytes(key):
+                    raise pickle.UnpicklingError(
+                        f'storage {key!r} has {num_bytes(key)} bytes, not {size}'
+                    )
+                storages.add(key)
+
+        self.Unpickler = Unpickler
+
+    def load(self, file: Any, **options: Any) -> Any:
+        value = RestrictedUnpickler(file, **options).load()
+        # In the old format the keys of the bytes that follow come after the tensors.
+        if self.storages - set(value if self.storages else ()):
+            raise pickle.UnpicklingError('the bytes of some storages are missing')
+        return value
