@@ -21,7 +21,8 @@ class DrawSampler(Sampler):
     Args:
         dataset: its length counts.
         shuffle: whether passes are shuffled.
-        seed: of the orders, the same in all processes; None is 0.
+        seed: of the orders, the same in all processes; None is that of the run, which
+            ``SeekingTrainLoop`` hands on, else 0.
     """
 
     def __init__(
@@ -30,7 +31,7 @@ class DrawSampler(Sampler):
         self.rank, self.world_size = get_dist_info()
         self.size = len(dataset)
         self.shuffle = shuffle
-        self.seed = seed or 0
+        self.seed = seed
         self.first = 0
 
     def seek(self, num_samples: int) -> None:
@@ -51,7 +52,7 @@ class DrawSampler(Sampler):
         if not self.shuffle:
             return torch.arange(self.size)
         generator = torch.Generator()
-        generator.manual_seed(self.seed * 1_000_003 + number)
+        generator.manual_seed((self.seed or 0) * 1_000_003 + number)
         return torch.randperm(self.size, generator=generator)
 
     def __len__(self) -> int:

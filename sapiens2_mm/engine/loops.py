@@ -1,7 +1,10 @@
 """Training loop that continues without reading old data again."""
 
-from mmengine.runner import IterBasedTrainLoop
+from mmengine.dist import broadcast_object_list
+from mmengine.model import is_model_wrapper
+from mmengine.runner import IterBasedTrainLoop, Runner
 from mmengine.runner.loops import _InfiniteDataloaderIterator
+from torch.utils.data import DataLoader
 
 from sapiens2_mm.registry import LOOPS
 
@@ -14,11 +17,41 @@ class SeekingTrainLoop(IterBasedTrainLoop):
     Here the sampler (``DrawSampler``) begins at the right place, or the dataset
     (``TarShardDataset``), to which ``PretrainDataHook`` gives its positions.
 
+    A dataset, a sampler, and a model's ``mask_generator`` whose ``seed`` is None get
+    the one of the run, in a resumed run that of its checkpoint; another seed stays.
+
     Args: as mmengine's ``IterBasedTrainLoop``.
 
     Raises:
         TypeError: on resuming with data that cannot seek.
     """
+
+    def __init__(
+        self, runner: Runner, dataloader: DataLoader | dict, *args, **kwargs
+    ) -> None:
+        if isinstance(dataloader, dict):
+            # diff_rank_seed: mmengine gives the sampler no seed, whatever the config's
+            dataloader = runner.build_dataloader(
+                dataloader, seed=runner.seed, diff_rank_seed=True
+            )
+        model = runner.model.module if is_model_wrapper(runner.model) else runner.model
+        self._unseeded = [
+            part
+            for part in (
+                dataloader.dataset,
+                dataloader.sampler,
+                getattr(model, 'mask_generator', None),
+            )
+            if getattr(part, 'seed', 0) is None
+        ]
+        self._hand_on_seed(runner)  # before loader workers start
+        super().__init__(runner, dataloader, *args, **kwargs)
+
+    def _hand_on_seed(self, runner: Runner) -> None:
+        seed = [runner.seed]
+        broadcast_object_list(seed)  # with diff_rank_seed each process has its own
+        for part in self._unseeded:
+            part.seed = seed[0]
 
     def run(self) -> None:
         """Train."""
@@ -41,6 +74,7 @@ class SeekingTrainLoop(IterBasedTrainLoop):
         return self.runner.val_loop is not None and self._iter >= self.val_begin and due
 
     def _seek(self) -> None:
+        self._hand_on_seed(self.runner)
         loader = self.dataloader
         if hasattr(loader.sampler, 'seek'):
             loader.sampler.seek(self._iter * loader.batch_size)

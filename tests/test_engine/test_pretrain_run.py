@@ -10,6 +10,7 @@ import cv2
 import pytest
 import torch
 from mmengine.config import Config
+from mmengine.hooks import Hook
 from mmengine.runner import Runner
 from safetensors.torch import load_file, save_file
 
@@ -111,6 +112,78 @@ def test_resume_is_a_continuation(make_config, num_workers):
     assert history(first)[3:] == history(again)[-3:]
     assert history(first, 'train/lr')[3:] == history(again, 'train/lr')[-3:]
     assert int(again.model.iteration) == 6 and int(again.model.num_samples) == 12
+
+
+def seeded(cfg: Config, seed: int) -> Config:
+    cfg.randomness.seed = seed
+    return cfg
+
+
+class FirstBatch(Hook):
+    """Keeps names and views of the first batch, and the masks that the model drew."""
+
+    def before_train(self, runner: Runner) -> None:
+        self.masks = []
+        runner.model.neck.register_forward_pre_hook(
+            lambda _, args: self.masks.append(args[1].mask)
+        )
+
+    def after_train_iter(self, runner, batch_idx, data_batch=None, outputs=None):
+        if runner.iter == 0:
+            self.names = [s.img_path for s in data_batch['data_samples']]
+            self.views = data_batch['inputs']
+
+
+def first_batch(cfg: Config) -> tuple[FirstBatch, dict]:
+    cfg.train_cfg.max_iters = 1
+    runner = Runner.from_cfg(copy.deepcopy(cfg))
+    seen = FirstBatch()
+    runner.register_hook(seen)
+    runner.train()
+    return seen, runner.model.state_dict()
+
+
+@pytest.mark.parametrize('num_workers', [0, 2])
+def test_the_seed_of_the_run_decides_everything(make_config, num_workers):
+    runs = []
+    for seed in (1, 1, 4):
+        cfg = seeded(make_config('run'), seed)
+        cfg.train_dataloader.num_workers = num_workers
+        runs.append(first_batch(cfg))
+    (one, weights), (again, same), (two, others) = runs
+    order = [[Path(n).stem for n in run.names] for run in (one, two)]
+    assert order == [['000004', '000001'], ['000000', '000003']]
+    assert again.names == one.names
+    assert all(torch.equal(a, b) for a, b in zip(one.views, again.views, strict=True))
+    assert torch.equal(one.masks[0], again.masks[0])
+    assert all(torch.equal(weights[name], same[name]) for name in weights)
+    assert not any(torch.equal(a, b) for a, b in zip(one.views, two.views, strict=True))
+    assert not torch.equal(one.masks[0], two.masks[0])
+    assert not torch.equal(weights['neck.mask_token'], others['neck.mask_token'])
+
+
+def test_an_explicit_seed_wins(make_config):
+    runs = []
+    for seed in (1, 2):
+        cfg = seeded(make_config('run', seed=7), seed)
+        cfg.train_dataloader.sampler.seed = 7
+        cfg.model.mask_generator.seed = 7
+        runs.append(first_batch(cfg))
+    (one, weights), (two, others) = runs
+    assert one.names == two.names
+    assert all(torch.equal(a, b) for a, b in zip(one.views, two.views, strict=True))
+    assert torch.equal(one.masks[0], two.masks[0])
+    assert not torch.equal(weights['neck.mask_token'], others['neck.mask_token'])
+
+
+@pytest.mark.parametrize('diff_rank_seed', [True, False])
+def test_a_resumed_run_keeps_its_seed(make_config, diff_rank_seed):
+    straight, second = seeded(make_config('straight'), 2), make_config('second')
+    for cfg in (straight, second):
+        cfg.randomness.diff_rank_seed = diff_rank_seed
+    first, again = train(straight), resumed(seeded(second, 3), straight)
+    assert_same_state(first, again, rtol=0, atol=0)
+    assert history(first)[3:] == history(again)[-3:]
 
 
 def test_resume_of_tar_shards(make_config, data_dir, tmp_path):

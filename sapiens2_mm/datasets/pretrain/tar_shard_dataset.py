@@ -50,7 +50,7 @@ class TarShardDataset(IterableDataset):
         min_short_side: smaller images are left out, pixels; 0 takes all.
         max_skips: unusable images in a row that end the run.
         repeat: go on with the next pass for ever; else stop after one.
-        seed: of all randomness.
+        seed: of all randomness; None is that of the run, as for ``DrawSampler``.
 
     Raises:
         ValueError: if there are fewer shards than readers.
@@ -68,7 +68,7 @@ class TarShardDataset(IterableDataset):
         min_short_side: int = 0,
         max_skips: int = 100,
         repeat: bool = True,
-        seed: int = 0,
+        seed: int | None = None,
     ) -> None:
         super().__init__()
         self.shards = _list_shards(shards)
@@ -127,7 +127,7 @@ class TarShardDataset(IterableDataset):
         start = self.positions[reader] if self.positions else (0, 0, 0)
         skipped: list[Skip] = []
         for number_of_pass, block, shards in self._schedule(number, num_readers, start):
-            seed = [self.seed, number, number_of_pass, block]
+            seed = [self.seed or 0, number, number_of_pass, block]
             for count, sample in enumerate(self._mix(shards, seed, skipped), 1):
                 if (number_of_pass, block, count) <= start:
                     continue  # used before the run was stopped
@@ -149,7 +149,7 @@ class TarShardDataset(IterableDataset):
         """Passes, blocks and their shards (indices) for one of the readers."""
         number_of_pass, first_block, _ = start
         while True:
-            order = np.random.default_rng([self.seed, number_of_pass])
+            order = np.random.default_rng([self.seed or 0, number_of_pass])
             own = order.permutation(len(self.shards))[number::num_readers]
             for begin in range(0, len(own), self.shards_per_block):
                 block = begin // self.shards_per_block

@@ -32,7 +32,7 @@ class UnlabeledImageDataset(CustomDataset):
         min_short_side: smaller images are left out, pixels; 0 takes all. The paper
             asks for 384.
         max_skips: unusable images in a row that end the run.
-        seed: of the generators.
+        seed: of the generators; None is that of the run, as for ``DrawSampler``.
         **kwargs: of mmpretrain's ``CustomDataset``.
 
     Raises:
@@ -45,7 +45,7 @@ class UnlabeledImageDataset(CustomDataset):
         ann_file: str = '',
         min_short_side: int = 0,
         max_skips: int = 100,
-        seed: int = 0,
+        seed: int | None = None,
         **kwargs,
     ) -> None:
         self.min_short_side = min_short_side
@@ -68,7 +68,7 @@ class UnlabeledImageDataset(CustomDataset):
             self.full_init()
         if isinstance(index, tuple):
             index, draw = index
-            rng = np.random.default_rng([self.seed, draw])
+            rng = np.random.default_rng([self.seed or 0, draw])
         else:
             rng = np.random.default_rng(np.random.randint(2**31))
         skipped: list[Skip] = []

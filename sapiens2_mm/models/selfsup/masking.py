@@ -53,7 +53,8 @@ class BlockPatchMask:
         min_block: smallest area of a rectangle, in tokens.
         max_block_ratio: largest area as a share of N.
         max_aspect: rectangles have an aspect log-uniform in [1/max_aspect, max_aspect].
-        seed: of all masks.
+        seed: of all masks; None is that of the run, which ``SeekingTrainLoop`` hands
+            on, else 0.
 
     Raises:
         ValueError: if a number is out of its range.
@@ -69,7 +70,7 @@ class BlockPatchMask:
         min_block: int = 16,
         max_block_ratio: float = 0.25,
         max_aspect: float = 1 / 0.3,
-        seed: int = 0,
+        seed: int | None = None,
     ) -> None:
         for name, value, low, high in (
             ('mask_ratio', mask_ratio, 0, 1),
@@ -122,7 +123,8 @@ class BlockPatchMask:
             )
         masks = np.empty((num_views, batch_size, num_tokens), dtype=bool)
         for b in range(batch_size):
-            rng = np.random.default_rng([self.seed, self.stream, first_sample + b])
+            key = [self.seed or 0, self.stream, first_sample + b]
+            rng = np.random.default_rng(key)
             for v in range(num_views):
                 block = rng.random() < self.block_prob
                 draw = self.draw_blocks if block else self.draw_patches
