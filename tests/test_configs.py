@@ -1,5 +1,6 @@
 """Every config we ship: loads, builds, and is listed in its metafile."""
 
+import json
 import re
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import yaml
 from mmengine.config import Config
 from mmengine.registry import DefaultScope
 
-from sapiens2_mm.registry import MODELS
+from sapiens2_mm.registry import DATASETS, MODELS
 
 ROOT = Path(__file__).parent.parent / 'configs'
 CONFIGS = sorted(path for path in ROOT.glob('*/*.py') if path.parent.name != '_base_')
@@ -124,3 +125,24 @@ def test_index_lists_every_metafile():
     index = yaml.safe_load((ROOT / 'model-index.yml').read_text())
     listed = {(ROOT.parent / entry).resolve() for entry in index['Import']}
     assert listed == {path.resolve() for path in ROOT.glob('*/metafile.yml')}
+
+
+def test_tiny_pretraining_sees_no_image_that_its_probes_validate_on(data_dir):
+    pytest.importorskip('mmpretrain')
+    root = data_dir / 'synthetic_humans'
+    seen, validated = set(), set()
+    for path in CONFIGS:
+        if not path.name.startswith('sapiens2-tiny_'):
+            continue
+        cfg = Config.fromfile(path)
+        if path.parent.name == 'pretrain':
+            dataset = {**cfg.train_dataloader.dataset, 'data_root': str(root)}
+            dataset = DATASETS.build({**dataset, 'pipeline': []})
+            seen |= {sample['img_path'] for sample in dataset}
+        elif path.parent.name == 'probe':
+            images = json.loads(
+                (root / cfg.val_dataloader.dataset.ann_file).read_text()
+            )
+            validated |= {str(root / image['file_name']) for image in images['images']}
+    assert {Path(name).stem for name in seen} == {f'00000{n}' for n in range(4)}
+    assert {Path(name).stem for name in validated} == {'000004', '000005'}

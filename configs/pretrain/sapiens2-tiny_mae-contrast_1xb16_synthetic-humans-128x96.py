@@ -9,7 +9,7 @@ _base_ = [
     '../_base_/schedules/pretrain_500k.py',
 ]
 default_scope = 'sapiens2_mm'
-data_root = 'data/synthetic_humans_128x96/rgb'
+data_root = 'data/synthetic_humans_128x96'
 model = dict(
     backbone=_base_.tiny_backbone,
     neck=dict(out_channels=192, embed_dims=64, num_layers=2, num_heads=4),
@@ -31,7 +31,11 @@ train_pipeline[0].views[1].size = (64, 48)
 train_dataloader = dict(
     batch_size=16,
     num_workers=1,
-    dataset=dict(data_root=data_root, pipeline=train_pipeline),
+    dataset=dict(
+        data_root=data_root,
+        ann_file='annotations/train.json',
+        pipeline=train_pipeline,
+    ),
 )
 train_cfg = dict(max_iters=1000)
 optim_wrapper = dict(

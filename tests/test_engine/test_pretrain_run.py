@@ -48,7 +48,9 @@ def make_config(repo_dir: Path, data_dir: Path, tmp_path: Path):
             batch_size=2, num_workers=0, persistent_workers=False
         )
         cfg.train_dataloader.dataset.update(
-            data_root=str(data_dir / 'synthetic_humans' / 'rgb'), pipeline=PIPELINE
+            data_root=str(data_dir / 'synthetic_humans' / 'rgb'),
+            ann_file='',
+            pipeline=PIPELINE,
         )
         cfg.train_dataloader.dataset.update(dataset)
         cfg.train_cfg.max_iters = max_iters

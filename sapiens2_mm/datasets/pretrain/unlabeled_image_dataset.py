@@ -4,12 +4,14 @@ from os.path import join
 
 import numpy as np
 from mmengine.fileio import list_from_file
+from mmengine.logging import print_log
 from mmpretrain.datasets import CustomDataset
 
 from sapiens2_mm.registry import DATASETS
 
 from ..io.folder import IMAGE_SUFFIXES
 from ..io.image import read_image
+from ..io.json_file import check_record, check_records, load_json
 from .skipping import Skip, check_skips, read_or_skip
 
 
@@ -17,8 +19,10 @@ from .skipping import Skip, check_skips, read_or_skip
 class UnlabeledImageDataset(CustomDataset):
     """Images for pretraining.
 
-    All images under ``data_root``, at any depth, or those that ``ann_file`` names, one
-    path per line, relative to ``data_root`` or absolute.
+    All images under ``data_root``, at any depth, or those that ``ann_file`` names,
+    relative to ``data_root`` or absolute: one path per line, or the ``file_name`` of
+    the ``images`` of a COCO-style ``.json``. Annotations are not used. The log says how
+    many there are.
 
     The dataset reads the image itself: its pipeline starts with ``img`` (H, W, 3)
     uint8 BGR, ``img_path``, the numpy generator ``rng`` and ``skipped``, the list of
@@ -28,7 +32,8 @@ class UnlabeledImageDataset(CustomDataset):
 
     Args:
         data_root: folder.
-        ann_file: list of images; empty to search the folder.
+        ann_file: list of images, relative to ``data_root`` or absolute; empty to search
+            the folder.
         min_short_side: smaller images are left out, pixels; 0 takes all. The paper
             asks for 384.
         max_skips: unusable images in a row that end the run.
@@ -37,6 +42,7 @@ class UnlabeledImageDataset(CustomDataset):
 
     Raises:
         RuntimeError: if there is no image, or ``max_skips`` is exceeded.
+        ValueError: if a ``.json`` has no list of images.
     """
 
     def __init__(
@@ -56,12 +62,16 @@ class UnlabeledImageDataset(CustomDataset):
 
     def load_data_list(self) -> list[dict]:
         """One ``img_path`` per image; empty lines of a list are ignored."""
-        if not self.ann_file:
-            return super().load_data_list()
-        lines = [line.strip() for line in list_from_file(self.ann_file)]
-        if not any(lines):
-            raise RuntimeError(f'UnlabeledImageDataset: {self.ann_file} names no image')
-        return [dict(img_path=join(self.img_prefix, line)) for line in lines if line]
+        source = self.ann_file or self.img_prefix
+        if self.ann_file:
+            names = _listed_images(self.ann_file)
+            images = [dict(img_path=join(self.img_prefix, name)) for name in names]
+        else:
+            images = super().load_data_list()
+        if not images:
+            raise RuntimeError(f'UnlabeledImageDataset: {source} names no image')
+        print_log(f'pretraining on {len(images)} images of {source}', logger='current')
+        return images
 
     def __getitem__(self, index: int | tuple[int, int]) -> dict:
         if not self._fully_initialized:
@@ -84,3 +94,13 @@ class UnlabeledImageDataset(CustomDataset):
             index = int(rng.integers(len(self)))
         results['img'] = image
         return self.pipeline({**results, 'rng': rng, 'skipped': skipped})
+
+
+def _listed_images(path: str) -> list[str]:
+    """Names in a text file or in a COCO-style JSON."""
+    if not path.endswith('.json'):
+        return [line.strip() for line in list_from_file(path) if line.strip()]
+    content = load_json(path)
+    check_record(content, dict(images=list), path)
+    check_records(content['images'], dict(file_name=str), f'{path}: image')
+    return [image['file_name'] for image in content['images']]

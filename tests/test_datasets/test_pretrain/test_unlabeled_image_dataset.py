@@ -1,3 +1,4 @@
+import json
 from pathlib import Path
 
 import cv2
@@ -44,6 +45,31 @@ def test_list_with_relative_and_absolute_paths(folder, tmp_path):
     dataset = UnlabeledImageDataset(str(folder), ann_file=str(ann_file), pipeline=[])
     names = [Path(dataset[n]['img_path']).name for n in range(len(dataset))]
     assert names == ['人 1.png', 'a.jpg']
+
+
+def test_images_of_a_coco_file(folder, tmp_path, log):
+    ann_file = tmp_path / 'train.json'
+    names = ['人 1.png', 'deep/er/c.webp']
+    images = [dict(id=number, file_name=name) for number, name in enumerate(names)]
+    ann_file.write_text(json.dumps(dict(images=images, annotations=[])), 'utf-8')
+    dataset = UnlabeledImageDataset(str(folder), ann_file=str(ann_file), pipeline=[])
+    paths = [dataset[n]['img_path'] for n in range(len(dataset))]
+    assert paths == [str(folder / name) for name in names]
+    assert f'pretraining on 2 images of {ann_file}' in log.text
+
+
+@pytest.mark.parametrize(
+    ('content', 'error', 'message'),
+    [
+        ('{"images": []}', RuntimeError, r'train\.json names no image'),
+        ('[]', ValueError, r'train\.json: expected an object, got \[\]'),
+        ('{"images": [{"id": 3}]}', ValueError, 'image 0: file_name must be a string'),
+    ],
+)
+def test_coco_file_without_images(folder, tmp_path, content, error, message):
+    (tmp_path / 'train.json').write_text(content)
+    with pytest.raises(error, match=message):
+        UnlabeledImageDataset(str(folder), ann_file=str(tmp_path / 'train.json'))
 
 
 def test_empty_list(folder, tmp_path):
