@@ -16,8 +16,7 @@ def _needed(missing: list[str]) -> list[str]:
 
 
 def _misfit(found: Match, start: str, advice: str) -> CheckpointError:
-    text = f'{start} ({found.summary()}); {found.details()}. {advice}'
-    return CheckpointError(text)
+    return CheckpointError(f'{start}; {found.details()}. {advice}')
 
 
 def check_inference(found: Match, source: str) -> None:
@@ -28,7 +27,8 @@ def check_inference(found: Match, source: str) -> None:
     """
     if _needed(found.missing) or found.mismatched:
         advice = 'Use the config this checkpoint was made with'
-        raise _misfit(found, f'{source} does not fit the model', advice)
+        start = f'{source} does not fit the model ({found.summary()})'
+        raise _misfit(found, start, advice)
 
 
 def check_training(
@@ -76,6 +76,7 @@ def check_resume(found: Match, source: str) -> None:
         CheckpointError: names the keys and both shapes.
     """
     if found.missing or found.unexpected or found.mismatched:
-        start = f'cannot resume from {source}: the model has changed since'
+        change = f'the model has changed since ({found.summary()})'
+        start = f'cannot resume from {source}: {change}'
         advice = 'Start a new run from these weights by load_from instead'
         raise _misfit(found, start, advice)
