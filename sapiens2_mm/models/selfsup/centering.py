@@ -84,7 +84,8 @@ class EMACentering(Centering):
 class SinkhornCentering(Centering):
     """Make all prototypes equally used within the batch, without a running state.
 
-    All views and samples, of all processes, are balanced together.
+    All views and samples, of all processes, are balanced together, as logarithms:
+    probabilities of logits far apart would round to 0, and a sample lose all of its.
 
     Args:
         num_prototypes: K.
@@ -101,11 +102,11 @@ class SinkhornCentering(Centering):
     @torch.no_grad()
     def forward(self, logits: Tensor, temperature: float) -> Tensor:
         x = logits.float().flatten(0, 1) / temperature  # (V*B, K)
-        # The result does not depend on the subtracted number, overflow does.
-        x = torch.exp(x - self.all_reduce(x.max(), 'max'))
         for _ in range(self.num_iters):
-            used = self.all_reduce(x.sum(0), 'sum')
-            # A prototype that underflows for all samples stays at 0.
-            x = x / (used * self.num_prototypes).clamp(min=torch.finfo(x.dtype).tiny)
-            x = x / x.sum(1, keepdim=True)
-        return x.unflatten(0, logits.shape[:2])
+            x = torch.log_softmax(x - self._log_use(x), dim=1)
+        return x.exp().unflatten(0, logits.shape[:2])
+
+    def _log_use(self, x: Tensor) -> Tensor:
+        """(N, K) to (K,): logarithm of the sum of exp(x) over all processes' N."""
+        largest = self.all_reduce(x.amax(0), 'max')
+        return largest + self.all_reduce((x - largest).exp().sum(0), 'sum').log()

@@ -1,3 +1,6 @@
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 import torch
 
@@ -89,6 +92,49 @@ def test_sinkhorn_survives_large_logits():
     targets = SinkhornCentering(3)(logits, 0.07)
     assert torch.isfinite(targets).all()
     torch.testing.assert_close(targets.sum(-1), torch.ones(1, 2))
+
+
+def test_sinkhorn_keeps_samples_that_agree_on_no_prototype():
+    # 100 / 0.07 apart: as probabilities the second sample was 0 everywhere
+    logits = torch.tensor([[[100.0, 0.0, 1.0], [0.0, -100.0, -99.0]]])
+    targets = SinkhornCentering(3)(logits, 0.07)[0]
+    torch.testing.assert_close(targets.sum(-1), torch.ones(2))
+    # the samples are equal up to a number added to all logits, and so are targets
+    torch.testing.assert_close(targets[0], targets[1], rtol=0, atol=1e-3)
+
+
+def test_sinkhorn_equals_the_plain_form_at_small_logits():
+    torch.manual_seed(0)
+    logits = torch.randn(2, 5, 7)
+    plain = (logits.flatten(0, 1) / 0.5).exp()
+    for _ in range(3):
+        plain = plain / (7 * plain.sum(0))
+        plain = plain / plain.sum(1, keepdim=True)
+    targets = SinkhornCentering(7)(logits, 0.5)
+    torch.testing.assert_close(targets.flatten(0, 1), plain)
+
+
+def test_sinkhorn_over_two_processes_equals_one():
+    torch.manual_seed(0)
+    logits = 100 * torch.randn(2, 6, 4)
+    expected = SinkhornCentering(4)(logits, 0.07)
+    both_there, given = threading.Barrier(2), {}
+
+    def run(rank: int) -> torch.Tensor:
+        def all_reduce(x: torch.Tensor, op: str) -> torch.Tensor:
+            given[rank] = x
+            both_there.wait(10)
+            both = torch.stack([given[0], given[1]])
+            both_there.wait(10)
+            return both.amax(0) if op == 'max' else both.sum(0)
+
+        centering = SinkhornCentering(4)
+        centering.all_reduce = all_reduce
+        return centering(logits[:, 2 * rank :][:, : 2 + 2 * rank], 0.07)
+
+    with ThreadPoolExecutor(2) as pool:
+        parts = list(pool.map(run, range(2)))
+    torch.testing.assert_close(torch.cat(parts, 1), expected)
 
 
 def test_momentum_must_be_a_share():
