@@ -16,6 +16,8 @@ class TeacherUpdateHook(Hook):
     """Calls ``after_step`` of a ``Sapiens2Pretrain`` once per optimizer step.
 
     With gradient accumulation that is once per accumulated batch, not per iteration.
+    A run that is not resumed begins at step 0 of the model's schedules, also if
+    ``load_from`` brings the weights of one that was further.
     If several processes train, it also hands the model what it needs to combine the
     center's statistics over them.
 
@@ -30,6 +32,8 @@ class TeacherUpdateHook(Hook):
         self.gather_koleo = gather_koleo
 
     def before_train(self, runner: Runner) -> None:
+        if runner.iter == 0:
+            _unwrap(runner).restart()
         rank, world_size = dist.get_dist_info()
         if world_size > 1:
             gather = gather_with_gradient if self.gather_koleo else None

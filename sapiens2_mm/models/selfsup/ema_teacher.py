@@ -1,6 +1,7 @@
 """Teacher: a slowly moving copy of the student."""
 
 import copy
+import math
 
 import torch
 from torch import Tensor, nn
@@ -17,20 +18,28 @@ class EMATeacher(nn.Module):
         backbone: the student's.
         head: the student's.
         momentum: weight of the old teacher.
+        momentum_iters: optimizer steps in which it grows to 1 along half a cosine;
+            None keeps it.
 
     Raises:
         ValueError: if ``momentum`` is not in [0, 1].
 
-    Source: Sapiens2 (arXiv 2604.21681) section 3.2 and A.1.1.
+    Source: Sapiens2 (arXiv 2604.21681) section 3.2 and A.1.1; growth, of which it says
+        nothing, after BYOL (arXiv 2006.07733).
     """
 
     def __init__(
-        self, backbone: nn.Module, head: nn.Module, momentum: float = 0.992
+        self,
+        backbone: nn.Module,
+        head: nn.Module,
+        momentum: float = 0.992,
+        momentum_iters: int | None = None,
     ) -> None:
         super().__init__()
         if not 0 <= momentum <= 1:
             raise ValueError(f'EMATeacher: momentum must be in [0, 1], got {momentum}')
         self.momentum = momentum
+        self.momentum_iters = momentum_iters
         self.backbone = copy.deepcopy(backbone)
         self.head = copy.deepcopy(head)
         self.requires_grad_(False)
@@ -46,13 +55,23 @@ class EMATeacher(nn.Module):
         tokens, rope, _ = self.backbone.embed(images)
         return self.head(self.backbone.encode(tokens, rope)[-1][:, 0])
 
+    def momentum_at(self, iteration: int | Tensor) -> float:
+        """Weight of the old teacher after ``iteration`` optimizer steps."""
+        if self.momentum_iters is None:
+            return self.momentum
+        done = min(int(iteration) / self.momentum_iters, 1)
+        return 1 - (1 - self.momentum) * (1 + math.cos(math.pi * done)) / 2
+
     @torch.no_grad()
-    def follow(self, backbone: nn.Module, head: nn.Module) -> None:
-        """Move one step towards the student."""
+    def follow(
+        self, backbone: nn.Module, head: nn.Module, iteration: int | Tensor = 0
+    ) -> None:
+        """Move one step towards the student, after ``iteration`` earlier ones."""
+        weight = 1 - self.momentum_at(iteration)
         for own, other in ((self.backbone, backbone), (self.head, head)):
             # lerp leaves a weight that equals the student's, a frozen one say, as it is
             torch._foreach_lerp_(
-                list(own.parameters()), list(other.parameters()), 1 - self.momentum
+                list(own.parameters()), list(other.parameters()), weight
             )
             _copy_buffers(own, other)
 

@@ -62,8 +62,7 @@ class MAEDecoder(BaseModule):
     """Puts visible tokens back on their grid and predicts the pixels of all patches.
 
     Masked places hold one learned token; all places get a fixed sine-cosine position.
-    Class and storage tokens of the encoder are not passed in. Used while pretraining
-    only.
+    Storage tokens of the encoder are not passed in. Used while pretraining only.
 
     Args:
         in_channels: C of the encoder.
@@ -72,6 +71,8 @@ class MAEDecoder(BaseModule):
         num_layers: blocks.
         num_heads: attention heads.
         mlp_ratio: hidden channels of a block's network over its width.
+        use_cls_token: let the patches attend to the class token too; it has no
+            position. MAE does; the paper's equation names visible patches only.
         init_cfg: mmengine's.
 
     Source: Sapiens2 (arXiv 2604.21681) A.1.1 for depth and width; the rest after MAE
@@ -86,10 +87,12 @@ class MAEDecoder(BaseModule):
         num_layers: int = 8,
         num_heads: int = 16,
         mlp_ratio: float = 4.0,
+        use_cls_token: bool = False,
         init_cfg: dict | None = None,
     ) -> None:
         super().__init__(init_cfg)
         self.embed_dims = embed_dims
+        self.use_cls_token = use_cls_token
         self.embed = nn.Linear(in_channels, embed_dims)
         self.mask_token = nn.Parameter(torch.zeros(1, 1, embed_dims))
         self.blocks = nn.ModuleList(
@@ -111,7 +114,11 @@ class MAEDecoder(BaseModule):
         super().init_weights()
 
     def forward(
-        self, visible: Tensor, mask: TokenMask, grid: tuple[int, int]
+        self,
+        visible: Tensor,
+        mask: TokenMask,
+        grid: tuple[int, int],
+        cls_token: Tensor | None = None,
     ) -> Tensor:
         """Predict all patches.
 
@@ -120,15 +127,18 @@ class MAEDecoder(BaseModule):
                 ``mask.ids_keep``.
             mask: of the B images.
             grid: (rows, columns) of all N tokens.
+            cls_token: (B, in_channels), needed with ``use_cls_token`` alone.
 
         Returns:
             (B, N, out_channels).
         """
         x = self.restore(self.embed(visible), mask)
         x = x + self._position(grid, x)
+        if self.use_cls_token:
+            x = torch.cat((x, self.embed(cls_token[:, None])), dim=1)
         for block in self.blocks:
             x = block(x)
-        return self.predict(self.norm(x))
+        return self.predict(self.norm(x[:, : mask.mask.shape[1]]))
 
     def restore(self, visible: Tensor, mask: TokenMask) -> Tensor:
         """(B, n, C) visible tokens to (B, N, C) with the mask token elsewhere."""

@@ -40,7 +40,8 @@ class Sapiens2Pretrain(BaseSelfSupervisor):
         koleo_loss: config of ``KoLeoLoss``, or None.
         centering: config of ``EMACentering`` or ``SinkhornCentering``; needed with
             ``head``, ``num_prototypes`` is filled in.
-        teacher_momentum: see ``EMATeacher``.
+        teacher_momentum: ``momentum`` of ``EMATeacher``.
+        teacher_momentum_iters: ``momentum_iters`` of ``EMATeacher``.
         frozen_prototype_iters: number of optimizer steps, from the start, in which the
             prototypes get no gradient (weight decay still acts). Targets cannot turn
             uniform by prototypes that shrink before the class tokens mean anything.
@@ -66,6 +67,7 @@ class Sapiens2Pretrain(BaseSelfSupervisor):
         koleo_loss: dict | None = None,
         centering: dict | None = None,
         teacher_momentum: float = 0.992,
+        teacher_momentum_iters: int | None = None,
         frozen_prototype_iters: int = 0,
         num_global_views: int = 2,
         num_local_views: int = 4,
@@ -110,7 +112,9 @@ class Sapiens2Pretrain(BaseSelfSupervisor):
             prototypes = dict(num_prototypes=head.num_prototypes)
             self.contrast_loss = MODELS.build(contrast_loss)
             self.centering = MODELS.build(centering, default_args=prototypes)
-            self.teacher = EMATeacher(backbone, head, teacher_momentum)
+            self.teacher = EMATeacher(
+                backbone, head, teacher_momentum, teacher_momentum_iters
+            )
         if koleo_loss is not None:
             self.koleo_loss = MODELS.build(koleo_loss)
         # Optimizer steps done, and samples seen by this process: they decide the
@@ -144,13 +148,18 @@ class Sapiens2Pretrain(BaseSelfSupervisor):
         if self.koleo_loss is not None:
             self.koleo_loss.gather = gather
 
+    def restart(self) -> None:
+        """Begin the schedules and masks of a new run with the weights there are."""
+        self.iteration.zero_()
+        self.num_samples.zero_()
+
     @torch.no_grad()
     def after_step(self) -> None:
         """Move teacher and center; to be called once after each optimizer step."""
-        self.iteration += 1
         if self.teacher is not None:
-            self.teacher.follow(self.backbone, self.head)
+            self.teacher.follow(self.backbone, self.head, self.iteration)
             self.centering.update()
+        self.iteration += 1
 
     def loss(
         self, inputs: list[Tensor], data_samples: list[DataSample] | None = None
@@ -187,7 +196,7 @@ class Sapiens2Pretrain(BaseSelfSupervisor):
         if self.training:
             self.num_samples += batch_size
         encoded, cls_token = self.encode_views(globals_, mask, locals_)
-        pred = self.neck(encoded, mask, grid)
+        pred = self.neck(encoded, mask, grid, cls_token[: len(globals_)])
         losses = dict(
             loss_mae=self.reconstruction_loss(pred, globals_, mask.mask, grid)
         )
@@ -272,8 +281,8 @@ class Sapiens2Pretrain(BaseSelfSupervisor):
             patches reconstructed; both (B, 3, h, w) at the size of the target.
         """
         grid = self.token_grid(images)
-        tokens, _ = self.encode_views(images, mask, None)
-        pred = self.neck(tokens, mask, grid).float()
+        tokens, cls_token = self.encode_views(images, mask, None)
+        pred = self.neck(tokens, mask, grid, cls_token).float()
         patches = self.reconstruction_loss.raw_patches(images, grid)
         mean, std = patch_statistics(patches)
         size = round(images.shape[2] * self.reconstruction_loss.target_scale) // grid[0]

@@ -40,6 +40,21 @@ def test_one_step_by_hand():
     assert teacher.backbone.table.tolist() == [2, 2, 2]
 
 
+def test_momentum_grows_to_one():
+    teacher = EMATeacher(nn.Linear(1, 1), nn.Linear(1, 1), 0.9, momentum_iters=100)
+    quarter = 1 - 0.1 * (1 + 0.5**0.5) / 2
+    found = [teacher.momentum_at(step) for step in (0, 25, 50, 100, 500)]
+    assert found == pytest.approx([0.9, quarter, 0.95, 1, 1])
+    student, head = nn.Linear(1, 1), nn.Linear(1, 1)
+    old = teacher.head.weight.clone()
+    teacher.follow(student, head, torch.tensor(50))
+    torch.testing.assert_close(teacher.head.weight, 0.95 * old + 0.05 * head.weight)
+
+
+def test_momentum_stays_by_default():
+    assert [make()[2].momentum_at(step) for step in (0, 10**6)] == [0.992, 0.992]
+
+
 def test_equal_weights_do_not_move_at_all():
     backbone, head, teacher = make()
     for _ in range(20):

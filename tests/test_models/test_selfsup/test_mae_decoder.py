@@ -62,3 +62,23 @@ def test_images_do_not_mix():
     after = decoder(visible, mask, GRID)
     torch.testing.assert_close(after[0], before[0])
     assert not torch.allclose(after[1], before[1])
+
+
+def test_class_token_reaches_the_patches_if_asked_to():
+    decoder = tiny_decoder()
+    mask = BlockPatchMask()(1, 2, GRID)
+    visible = torch.randn(2, mask.ids_keep.shape[1], 16)
+    tokens = torch.randn(2, 2, 16)  # two choices of class tokens
+    without = decoder(visible, mask, GRID)
+    assert torch.equal(decoder(visible, mask, GRID, tokens[0]), without)
+    decoder.use_cls_token = True
+    first, second = (decoder(visible, mask, GRID, token) for token in tokens)
+    assert first.shape == without.shape
+    assert not torch.allclose(first, second)
+    # one more key of the attention, and nothing else
+    decoder.blocks = decoder.blocks[:0]
+    torch.testing.assert_close(
+        decoder(visible, mask, GRID, tokens[0]),
+        decoder.predict(decoder.norm(decoder.restore(decoder.embed(visible), mask)
+                                     + sincos_positions(GRID, 32))),
+    )  # fmt: skip

@@ -48,6 +48,18 @@ def test_after_step_moves_teacher_center_and_iteration():
     assert float(model.centering.center.abs().sum()) > 0
 
 
+def test_teacher_momentum_follows_the_iteration():
+    model = build(config(teacher_momentum=0.9, teacher_momentum_iters=2))
+    moved = []
+    for _ in range(3):
+        with torch.no_grad():
+            model.head.prototypes.weight.copy_(model.teacher.head.prototypes.weight + 1)
+        before = model.teacher.head.prototypes.weight.clone()
+        model.after_step()
+        moved.append(float((model.teacher.head.prototypes.weight - before).mean()))
+    assert moved == pytest.approx([0.1, 0.05, 0], abs=1e-6)
+
+
 def test_temperature_follows_the_iteration():
     model = build()
     seen = []
