@@ -53,5 +53,6 @@ param_scheduler = [
     dict(type='LinearLR', start_factor=1e-3, by_epoch=False, begin=0, end=100),
     dict(type='CosineAnnealingLR', eta_min=1e-7, by_epoch=False, begin=100, end=1000),
 ]
+_base_.custom_hooks[0].patience = 300  # before it warns of a dead contrast
 _base_.custom_hooks[2].interval = 250  # pictures of the reconstruction
 default_hooks = dict(logger=dict(interval=20), checkpoint=dict(interval=250))

@@ -262,6 +262,7 @@ def test_end_of_a_run(make_config, data_dir, tmp_path):
     (folder / '000001.jpg').write_bytes(half[: len(half) // 2])
     (folder / '000002.jpg').write_text('text')
     cfg = make_config('run', max_iters=6, data_root=str(folder))
+    cfg.custom_hooks[0].update(min_information=10.0, patience=6)
     runner = train(cfg)
     report = (Path(runner.log_dir) / 'unusable_images.txt').read_text('utf-8')
     lines = report.splitlines()
@@ -294,8 +295,12 @@ def test_end_of_a_run(make_config, data_dir, tmp_path):
     ]  # fmt: skip
     assert cv2.imread(str(pictures[0])).shape == (2 * 128, 5 * 96, 3)
     for name in ('loss_mae', 'loss_contrast', 'loss_koleo', 'teacher_entropy',
-                 'teacher_kl_uniform', 'cls_std', 'grad_norm'):  # fmt: skip
+                 'teacher_kl_uniform', 'teacher_entropy_of_mean',
+                 'teacher_mutual_information', 'cls_std', 'grad_norm'):  # fmt: skip
         assert len(history(runner, f'train/{name}')) == 6
+    assert history(runner, 'train/skipped_images')[-1] == 2
+    assert 'skipped_images: 2' in log
+    assert log.count('THE CONTRAST IS DEAD: for 6 iterations') == 1
 
 
 @pytest.mark.parametrize('way', ['load_from', 'init_cfg'])

@@ -18,9 +18,9 @@ _NUM_SHOWN = 20
 class PretrainDataHook(Hook):
     """Names unusable images at the end, and remembers the place in a stream of shards.
 
-    Unusable images are counted once each, over all processes. The log shows the
-    number and the first 20 messages; all are written to ``unusable_images.txt`` in
-    the log folder.
+    Unusable images are counted once each. While training, the log shows the number of
+    one process as ``skipped_images``; at the end that of all processes and the first 20
+    messages. All are written to ``unusable_images.txt`` in the log folder.
 
     For data with a ``seek`` method (``TarShardDataset``) the positions of all readers
     are stored in every checkpoint and handed back on resume.
@@ -49,6 +49,7 @@ class PretrainDataHook(Hook):
         for sample in samples:
             for name, reason in sample.get('skipped', ()):
                 self.reasons.setdefault(name, reason)
+        runner.message_hub.update_scalar('train/skipped_images', len(self.reasons))
         if self.positions:
             reader, *position = samples[-1].position
             self.positions[reader] = tuple(position)

@@ -34,6 +34,22 @@ def cross_view_entropy(
     return sum(entropy[j, i] for i, j in pairs) / len(pairs)
 
 
+def target_entropies(targets: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean entropy of the targets, and entropy of the mean target.
+
+    The second minus the first is the mutual information of image and prototype: 0 if
+    all images get the same target, at most the logarithm of the number of images.
+
+    Args:
+        targets: (T, B, K) probabilities.
+
+    Returns:
+        Two scalars, nats.
+    """
+    entr = torch.special.entr
+    return entr(targets).sum(-1).mean(), entr(targets.mean((0, 1))).sum()
+
+
 def linear_ramp(step: int, start: float, end: float, num_steps: int) -> float:
     """From ``start`` at step 0 to ``end`` at ``num_steps`` and later."""
     if step >= num_steps:

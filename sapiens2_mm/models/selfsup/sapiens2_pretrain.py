@@ -9,6 +9,7 @@ from torch import Tensor
 
 from sapiens2_mm.registry import MODELS, TASK_UTILS
 
+from ..losses.contrast import target_entropies
 from ..losses.reconstruction import patch_statistics, unpatchify
 from .ema_teacher import EMATeacher
 from .masking import TokenMask
@@ -172,8 +173,10 @@ class Sapiens2Pretrain(BaseSelfSupervisor):
 
         Returns:
             Weighted losses ``loss_mae``, ``loss_contrast`` and ``loss_koleo``, and for
-            the log alone ``teacher_entropy`` (nats), ``teacher_kl_uniform`` (its
-            distance to log K) and ``cls_std`` (over the batch, mean over channels).
+            the log alone, of this process's batch: ``teacher_entropy`` (nats),
+            ``teacher_kl_uniform`` (its distance to log K), ``teacher_entropy_of_mean``
+            (of the mean target), ``teacher_mutual_information`` (the second entropy
+            minus the first) and ``cls_std`` (over the batch, mean over channels).
 
         Raises:
             ValueError: if the number of views does not fit.
@@ -257,11 +260,13 @@ class Sapiens2Pretrain(BaseSelfSupervisor):
         if self.koleo_loss is not None:
             losses['loss_koleo'] = self.koleo_loss(cls_token)
         with torch.no_grad():
-            entropy = torch.special.entr(targets).sum(-1).mean()
+            entropy, of_mean = target_entropies(targets)
             losses['teacher_entropy'] = entropy
             losses['teacher_kl_uniform'] = (
                 entropy.new_tensor(self.head.num_prototypes).log() - entropy
             )
+            losses['teacher_entropy_of_mean'] = of_mean
+            losses['teacher_mutual_information'] = of_mean - entropy
             losses['cls_std'] = cls_token.float().std(1, correction=0).mean()
         return losses
 

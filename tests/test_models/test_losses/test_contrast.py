@@ -1,3 +1,5 @@
+import math
+
 import pytest
 import torch
 
@@ -5,6 +7,7 @@ from sapiens2_mm.models.losses import ViewContrastLoss
 from sapiens2_mm.models.losses.contrast import (
     cross_view_entropy,
     linear_ramp,
+    target_entropies,
     view_pairs,
 )
 
@@ -16,6 +19,20 @@ def test_pairs_of_six_and_two_views():
     assert set(pairs) - {(0, 1), (1, 0)} == {
         (i, j) for i in range(2, 6) for j in (0, 1)
     }
+
+
+@pytest.mark.parametrize(
+    ('targets', 'entropy', 'of_mean'),
+    [
+        ([[[1, 0, 0, 0], [0, 1, 0, 0]]], 0, math.log(2)),  # one prototype each
+        ([[[1, 0, 0, 0]], [[1, 0, 0, 0]]], 0, 0),  # the same one for all
+        ([[[0.25] * 4, [0.25] * 4]], math.log(4), math.log(4)),  # uniform
+        ([[[0.5, 0.5, 0, 0], [0, 0, 0.5, 0.5]]], math.log(2), math.log(4)),
+    ],
+)
+def test_entropies_of_targets_by_hand(targets, entropy, of_mean):
+    found = target_entropies(torch.tensor(targets, dtype=torch.float))
+    assert [float(value) for value in found] == pytest.approx([entropy, of_mean])
 
 
 def test_equals_a_plain_double_loop():

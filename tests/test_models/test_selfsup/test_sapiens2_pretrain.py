@@ -40,6 +40,9 @@ def test_log_values_are_no_losses():
     entropy, distance = losses['teacher_entropy'], losses['teacher_kl_uniform']
     torch.testing.assert_close(entropy + distance, torch.tensor(24.0).log())
     assert 0 < float(entropy) < float(torch.tensor(24.0).log())
+    information = losses['teacher_mutual_information']
+    torch.testing.assert_close(entropy + information, losses['teacher_entropy_of_mean'])
+    assert 0 < float(information) < math.log(6)  # 2 views of 3 images
 
 
 def test_one_pass_equals_separate_passes():
