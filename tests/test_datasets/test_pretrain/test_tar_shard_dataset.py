@@ -151,6 +151,22 @@ def test_more_readers_than_shards(folder):
         next(iter(dataset))
 
 
+def test_seed_decides_order_and_randomness(folder):
+    def draw(seed: int | None) -> list[dict]:
+        dataset = make(str(folder), repeat=False)
+        dataset.seed = seed  # as SeekingTrainLoop hands it on
+        return list(dataset)
+
+    first, again, other = (
+        draw(1),
+        list(make(str(folder), repeat=False, seed=1)),
+        draw(2),
+    )
+    assert first == again and draw(None) == draw(0)
+    assert keys(first) != keys(other) and sorted(keys(first)) == sorted(keys(other))
+    assert {s['number'] for s in first}.isdisjoint(s['number'] for s in other)
+
+
 def test_another_number_of_workers_cannot_continue(folder):
     dataset = make(str(folder))
     dataset.seek([(0, 0, 1)] * 2, 2)
