@@ -40,8 +40,12 @@ def inference_dense(
             ``batch_size`` under 1, and a test pipeline with steps of training.
     """
     records = image_records(images)
-    if masks is None:
-        masks = [None] * len(records)
+    masks = [None] * len(records) if masks is None else masks
+    if len(masks) != len(records):
+        raise ValueError(
+            f'inference_dense: got {len(records)} images and {len(masks)} masks; give '
+            'one mask per image'
+        )
     pairs = list(zip(records, masks, strict=True))
     pipeline = _image_pipeline(model.cfg)
     results: list[DenseDataSample] = []

@@ -170,6 +170,8 @@ class Sapiens2PoseVisualizer(PoseLocalVisualizer):
         """(K,) bool: keypoints that ``keypoint_names`` leaves in."""
         if self.keypoint_names is None:
             return np.ones(num_keypoints, dtype=bool)
+        if not self.dataset_meta:
+            raise ValueError('keypoint_names needs the keypoint metainfo dataset_meta')
         ids = [self.dataset_meta['keypoint_name2id'][n] for n in self.keypoint_names]
         return np.isin(np.arange(num_keypoints), ids)
 

@@ -194,8 +194,9 @@ def test_masks():
     )
     assert (masked[:, ~mask] == 0).all()
     assert (masked[:, mask] == free[:, mask]).all()
-    with pytest.raises(ValueError, match='argument 2 is longer than argument 1'):
-        inference_dense(model, [picture], masks=[mask, mask])
+    for masks in ([], [mask, mask], mask):
+        with pytest.raises(ValueError, match=f'got 1 images and {len(masks)} masks'):
+            inference_dense(model, [picture], masks=masks)
     with pytest.raises(ValueError, match=r'mask of size \(30, 40\) does not fit'):
         inference_dense(model, [picture], masks=[mask.T])
 

@@ -143,6 +143,8 @@ def test_subset_of_names(meta, sample):
     visualizer = Sapiens2PoseVisualizer(keypoint_names=['left_knie'])
     with pytest.raises(ValueError, match=r"\['left_knie'\] are not in the metainfo"):
         visualizer.dataset_meta = meta
+    with pytest.raises(ValueError, match='keypoint_names needs the keypoint metainfo'):
+        draw(Sapiens2PoseVisualizer(keypoint_names=['nose']), sample)
 
 
 def test_names_are_a_list():

@@ -83,7 +83,8 @@ class DenseFolderDataset(BaseDataset):
         if self.with_mask:
             wanted['mask'] = (*IMAGE_SUFFIXES, '.npy', '.npz')
         if self.with_parts:
-            wanted['parts'] = [f'_seg{suffix}' for suffix in MAP_SUFFIXES]
+            ends = [f'_seg{suffix}' for suffix in MAP_SUFFIXES]
+            wanted['parts'] = (*ends, *MAP_SUFFIXES)
         if self.with_camera:
             wanted['intrinsics'] = ('.txt',)
             if osp.isdir(self.data_prefix['extrinsics']):

@@ -104,6 +104,12 @@ def read_coco_keypoints(
     fields = dict(id=Id, file_name=str, width=Number, height=Number)
     check_records(images, fields, f'{ann_file}: image')
     check_records(annotations, dict(id=Id, image_id=Id), f'{ann_file}: annotation')
+    for image in images:
+        if not (image['width'] >= 1 and image['height'] >= 1):
+            raise ValueError(
+                f'{ann_file}: image {image["id"]!r}: width and height must be at least '
+                f'1 pixel, got {image["width"]} and {image["height"]}'
+            )
     categories = content.get('categories') or []
     if category_names is not None:
         read = f'read {len(images)} images and {len(annotations)} annotations'

@@ -69,6 +69,7 @@ class Humans308Dataset(BaseCocoStyleDataset):
     """
 
     METAINFO = METAINFO
+    FOLDERS = ('img',)  # that data_prefix must name
 
     def __init__(
         self,
@@ -101,6 +102,11 @@ class Humans308Dataset(BaseCocoStyleDataset):
         if 'from_file' in metainfo:  # a file of mmpose, found by mmpose
             return parse_pose_metainfo(metainfo)
         if 'keypoint_info' not in metainfo:
+            if unknown := set(metainfo) - set(cls.METAINFO):
+                raise ValueError(
+                    f'{cls.__name__}: metainfo {sorted(unknown)} is none of '
+                    f'{list(cls.METAINFO)}'
+                )
             metainfo = {**cls.METAINFO, **metainfo}
         check_keypoint_metainfo(metainfo)
         metainfo.setdefault('skeleton_info', {})
@@ -111,6 +117,11 @@ class Humans308Dataset(BaseCocoStyleDataset):
 
     def full_init(self) -> None:
         """Read the annotations; a subset tells the metric its persons."""
+        if not set(self.FOLDERS) <= set(self.data_prefix):
+            raise ValueError(
+                f'{type(self).__name__}: data_prefix must name the folders '
+                f'{self.FOLDERS}, got {self.data_prefix}'
+            )
         super().full_init()
         subset = self._indices is not None or self.sample_interval > 1
         if self.test_mode and subset and self.bbox_file is None:
@@ -246,7 +257,10 @@ class Humans308Dataset(BaseCocoStyleDataset):
         return self._not_empty(super().filter_data(), 'filter_cfg')
 
     def _get_unserialized_subset(self, indices: int | Sequence[int]) -> list[dict]:
-        data_list = super()._get_unserialized_subset(indices)
+        try:
+            data_list = super()._get_unserialized_subset(indices)
+        except IndexError:
+            data_list = []
         return self._not_empty(data_list, f'indices {indices}')
 
     def _not_empty(self, data_list: list[dict], step: str) -> list[dict]:

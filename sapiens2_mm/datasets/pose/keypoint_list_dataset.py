@@ -51,6 +51,8 @@ class Sapiens2KeypointListDataset(Humans308Dataset):
     is ours.
     """
 
+    FOLDERS = ('img', 'keypoints')
+
     def __init__(
         self,
         *args: Any,

@@ -37,23 +37,25 @@ def compose_label_map(
         changes.
 
     Raises:
-        ValueError: if a target of it is no class, or a value no 16-bit number.
+        ValueError: if it is no map, a target of it no class, or a value no 16-bit
+            number.
     """
     if label_map is None:
         if list(old_classes) == list(new_classes):
             return None
         label_map = {index: index for index in range(len(old_classes))}
-    label_map = dict(label_map)
     targets = {*range(len(old_classes)), ignore_index}
+    is_map = isinstance(label_map, Mapping)
     wrong = {
         value: target
-        for value, target in label_map.items()
+        for value, target in (label_map.items() if is_map else ())
         if target not in targets or not 0 <= int(value) < _NUM_VALUES
     }
-    if wrong:
+    if wrong or not is_map:
         raise ValueError(
-            f'label_map: pixel values must be 0 to {_NUM_VALUES - 1}, targets must be '
-            f'0 to {len(old_classes) - 1} or {ignore_index} (ignored), got {wrong}'
+            f'label_map must be a dict, pixel values must be 0 to {_NUM_VALUES - 1}, '
+            f'targets 0 to {len(old_classes) - 1} or {ignore_index} (ignored), got '
+            f'{wrong or label_map!r:.80}'
         )
     position = {name: index for index, name in enumerate(new_classes)}
     return {

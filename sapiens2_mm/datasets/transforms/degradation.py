@@ -68,6 +68,10 @@ class RandomGaussianBlur(RandomTransform):
     ) -> None:
         super().__init__(prob)
         check_range('RandomGaussianBlur: sigma', sigma)
+        if kernel_size < 1 or kernel_size % 2 == 0:
+            raise ValueError(
+                f'RandomGaussianBlur: kernel_size must be odd, got {kernel_size}'
+            )
         self.sigma = sigma
         self.kernel_size = kernel_size
 

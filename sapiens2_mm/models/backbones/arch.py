@@ -1,6 +1,9 @@
 """Sizes of the Sapiens2 backbone."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from math import inf
+
+from .checks import are_ints
 
 _NUM_FULL_BLOCKS = 8  # at each end; the blocks between share keys and values
 
@@ -48,16 +51,20 @@ def parse_arch(arch: str | dict) -> Arch:
     """Look a name up (upper or lower case), or take a dict of numbers.
 
     Raises:
-        ValueError: on an unknown name, or numbers that do not fit together.
-        TypeError: on a missing or unknown key.
+        ValueError: on an unknown name, a missing or unknown key, a number that is no
+            positive int, or numbers that do not fit together.
     """
-    if isinstance(arch, str):
-        if arch.lower() not in ARCHS:
-            raise ValueError(
-                f'Sapiens2: unknown arch {arch!r}; use one of {list(ARCHS)} or a dict'
-            )
+    if isinstance(arch, str) and arch.lower() in ARCHS:
         return ARCHS[arch.lower()]
-    sizes = Arch(**arch)
+    keys = [field.name for field in fields(Arch)]
+    numbers = arch if isinstance(arch, dict) else {}
+    has_keys = set(keys[:-1]) <= set(numbers) <= set(keys)
+    if not has_keys or not are_ints(numbers.values(), 1, inf):
+        raise ValueError(
+            f'Sapiens2: unknown arch {arch!r}; use one of {list(ARCHS)} or a dict of '
+            f'positive ints {keys}, of which the last may be left out'
+        )
+    sizes = Arch(**numbers)
     shares_keys = sizes.num_layers > 2 * _NUM_FULL_BLOCKS
     if sizes.embed_dims % (4 * sizes.num_heads) or (
         shares_keys and sizes.num_heads % 2

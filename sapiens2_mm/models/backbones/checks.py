@@ -1,9 +1,10 @@
 """What a Sapiens2 backbone refuses, and why."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from math import inf
 from typing import Any
 
+from mmengine.utils import to_2tuple
 from torch import nn
 
 OUT_TYPES = ('raw', 'cls_token', 'featmap')
@@ -11,7 +12,9 @@ OUT_TYPES = ('raw', 'cls_token', 'featmap')
 
 def check_options(
     num_layers: int,
+    img_size: int | tuple[int, int],
     patch_size: int,
+    window_size: int,
     out_indices: int | Sequence[int],
     out_type: str,
     frozen_stages: int,
@@ -26,18 +29,20 @@ def check_options(
     indices = out_indices if isinstance(out_indices, list | tuple) else [out_indices]
     is_rate = isinstance(drop_path_rate, int | float) and 0 <= drop_path_rate < 1
     for name, value, fits, expected in (
-        ('patch_size', patch_size, _are_ints([patch_size], 1, inf), 'a positive int'),
+        ('img_size', img_size, are_ints(to_2tuple(img_size), -inf, inf), 'ints'),
+        ('patch_size', patch_size, are_ints([patch_size], 1, inf), 'a positive int'),
+        ('window_size', window_size, are_ints([window_size], 1, inf), 'a positive int'),
         (
             'out_indices',
             out_indices,
-            len(indices) > 0 and _are_ints(indices, -n, n - 1),
+            len(indices) > 0 and are_ints(indices, -n, n - 1),
             f'one or several ints in [{-n}, {n - 1}]',
         ),
         ('out_type', out_type, out_type in OUT_TYPES, f'one of {list(OUT_TYPES)}'),
         (
             'frozen_stages',
             frozen_stages,
-            _are_ints([frozen_stages], -1, n),
+            are_ints([frozen_stages], -1, n),
             f'an int in [-1, {n}], {n} being the number of blocks',
         ),
         ('drop_path_rate', drop_path_rate, is_rate, 'a number in [0, 1)'),
@@ -46,8 +51,9 @@ def check_options(
             raise ValueError(f'Sapiens2: {name} must be {expected}, got {value!r}')
 
 
-def _are_ints(values: Sequence[Any], low: float, high: float) -> bool:
-    return all(isinstance(value, int) and low <= value <= high for value in values)
+def are_ints(values: Iterable[Any], low: float, high: float) -> bool:
+    """Whether all are ints in [low, high]; True and False are none."""
+    return all(type(value) is int and low <= value <= high for value in values)
 
 
 def check_size(what: str, size: Sequence[int], patch_size: int, multiple: int) -> None:

@@ -68,7 +68,6 @@ class Sapiens2(BaseModule):
     Raises:
         ValueError: on a value that is not listed above, or an image size that is no
             multiple of the patch (times the window) size.
-        TypeError: on a missing or unknown key of ``arch``.
 
     Source: Sapiens2 (arXiv 2604.21681) section 4 and its released backbone. Unlike it,
         sizes that do not fit the patch are refused instead of cropped.
@@ -97,11 +96,12 @@ class Sapiens2(BaseModule):
         sizes = parse_arch(arch)
         self.embed_dims = sizes.embed_dims
         self.num_layers = sizes.num_layers
-        options = (patch_size, out_indices, out_type, frozen_stages, drop_path_rate)
-        check_options(self.num_layers, *options)
+        window = window_size if use_tokenizer else 1
+        options = (out_indices, out_type, frozen_stages, drop_path_rate)
+        check_options(self.num_layers, img_size, patch_size, window, *options)
         self.patch_size = patch_size
         self.use_tokenizer = use_tokenizer
-        self.stride = patch_size * (window_size if use_tokenizer else 1)
+        self.stride = patch_size * window
         self.img_size = to_2tuple(img_size)
         check_size('img_size', self.img_size, patch_size, self.stride)
         indices = [out_indices] if isinstance(out_indices, int) else out_indices

@@ -155,6 +155,11 @@ class Sapiens2PoseHead(BaseHead):
         pred = self.forward(feats)
         if self.target == 'keypoints':
             target, weights = self._encode(batch_data_samples, pred.device)
+        elif 'gt_fields' not in batch_data_samples[0]:
+            raise ValueError(
+                'gt_fields.heatmaps is missing; add GenerateTarget to the training '
+                'pipeline, or set target="keypoints"'
+            )
         else:
             target = torch.stack([d.gt_fields.heatmaps for d in batch_data_samples])
             weights = _packed_weights(batch_data_samples)
@@ -182,15 +187,25 @@ class Sapiens2PoseHead(BaseHead):
         if test_cfg.get('flip_test', False):
             flip_indices = batch_data_samples[0].metainfo.get('flip_indices', ())
             num_indices = len(flip_indices)
-            if num_indices != self.out_channels or test_cfg.get('shift_heatmap', False):
+            plain = test_cfg.get('flip_mode', 'heatmap') == 'heatmap'
+            plain = plain and not test_cfg.get('shift_heatmap', False)
+            if num_indices != self.out_channels or not plain:
                 raise ValueError(
                     f'flip_test of {self.out_channels} heatmaps needs as many '
-                    f'flip_indices, got {num_indices}, and shift_heatmap=False'
+                    f'flip_indices, got {num_indices}, flip_mode="heatmap" and '
+                    'shift_heatmap=False'
                 )
             heatmaps, mirrored = (self.forward(each).float() for each in feats)
             heatmaps = (heatmaps + mirrored.flip(-1)[:, flip_indices]).mul_(0.5)
         else:
             heatmaps = self.forward(feats)
+        crop = tuple(batch_data_samples[0].metainfo.get('input_size', ()))
+        if self.is_udp and crop and crop != self._input_size(heatmaps):
+            raise ValueError(
+                f'heatmaps of width and height {tuple(heatmaps.shape[:-3:-1])} are of '
+                f'an input of {self._input_size(heatmaps)} by the decoder, the samples '
+                f'have input_size {crop}; correct heatmap_size of the decoder'
+            )
         preds = self.decode(heatmaps)
         if test_cfg.get('output_heatmaps', False):
             return preds, [PixelData(heatmaps=maps) for maps in heatmaps.detach()]
@@ -200,16 +215,9 @@ class Sapiens2PoseHead(BaseHead):
         """Keypoints (1, K, 2) and scores (1, K), float32 arrays, of each sample."""
         if not self.is_udp:
             return super().decode(batch_outputs)
-        # Of an input of another size too: the stride stays.
-        sizes = zip(
-            batch_outputs.shape[:-3:-1],
-            self.decoder.input_size,
-            self.decoder.heatmap_size,
-            strict=True,
-        )
         keypoints, scores = decode_udp_heatmaps(
             batch_outputs.detach(),
-            [length * whole / part for length, whole, part in sizes],
+            self._input_size(batch_outputs),
             self.decoder.blur_kernel_size,
         )
         # One transfer; each person is an instance of its own.
@@ -219,6 +227,16 @@ class Sapiens2PoseHead(BaseHead):
             for person in decoded[:, None]
         ]
 
+    def _input_size(self, heatmaps: Tensor) -> tuple[float, ...]:
+        """(width, height) of the input; the decoder tells the stride, at any size."""
+        sizes = zip(
+            heatmaps.shape[:-3:-1],
+            self.decoder.input_size,
+            self.decoder.heatmap_size,
+            strict=True,
+        )
+        return tuple(length * whole / part for length, whole, part in sizes)
+
     def _encode(
         self, batch_data_samples: list[PoseDataSample], device: torch.device
     ) -> tuple[Tensor, Tensor]:
@@ -226,10 +244,10 @@ class Sapiens2PoseHead(BaseHead):
         points = []
         for sample in batch_data_samples:
             instances: Any = sample.gt_instances
-            if 'transformed_keypoints' not in instances:
+            if self.decoder is None or 'transformed_keypoints' not in instances:
                 raise ValueError(
-                    'gt_instances.transformed_keypoints is missing; set '
-                    'pack_transformed=True of PackPoseInputs, or target="heatmaps"'
+                    'target="keypoints" needs a decoder, which also encodes, and '
+                    'pack_transformed=True of PackPoseInputs; or set target="heatmaps"'
                 )
             visible = np.asarray(instances.keypoints_visible, dtype=np.float32)
             if visible.ndim == 3:  # mmpose's KeypointConverter adds a weight

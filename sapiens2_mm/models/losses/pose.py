@@ -66,9 +66,11 @@ def keypoint_ohkm_mse(
         Scalar, float32.
 
     Raises:
-        ValueError: if the shapes do not fit together.
+        ValueError: if the shapes do not fit together, or ``topk`` is above K.
     """
     error = _error_per_keypoint(pred, target, weights)
+    if topk > error.shape[1]:
+        raise ValueError(f'topk {topk} must be at most {error.shape[1]}, the keypoints')
     return error.topk(topk, dim=1).values.mean()
 
 

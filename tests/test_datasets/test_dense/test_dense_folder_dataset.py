@@ -116,6 +116,9 @@ def test_part_maps(folder):
     for data in dataset:
         mask = data['data_samples'].gt_mask[0]
         assert not mask[:12].any() and mask[12:].all()
+    (folder / 'seg' / 'b_seg.npy').rename(folder / 'seg' / 'b.npy')
+    dataset = DenseFolderDataset(str(folder), with_parts=True)
+    assert 'seg/b.npy' in {d['parts_path'][-9:] for d in dataset}
 
 
 def test_unreadable_training_image_is_named(folder):

@@ -222,6 +222,16 @@ def test_faulty_annotation(mini_coco, table5, person, message):
         ),
         (
             'images',
+            dict(id=0, file_name='a.png', width=0, height=64),
+            'image 0: width and height must be at least 1 pixel, got 0 and 64',
+        ),
+        (
+            'images',
+            dict(id=0, file_name='a.png', width=48, height=float('nan')),
+            'at least 1 pixel, got 48 and nan',
+        ),
+        (
+            'images',
             dict(id=0, file_name=None, width=48, height=64),
             'file_name must be a string, got None',
         ),
@@ -324,8 +334,14 @@ def test_indices(mini_coco, table5):
     for indices in (0, []):
         with pytest.raises(ValueError, match=r'left of .* dropped 3 by indices'):
             build(path, table5, indices=indices)
-    with pytest.raises(IndexError):
-        build(path, table5, indices=[3])
+    with pytest.raises(ValueError, match=r'left of .* by indices \[0, 3\]'):
+        build(path, table5, indices=[0, 3])
+
+
+def test_folder_of_the_images_must_be_named(mini_coco, table5):
+    for folders in ({}, dict(img_path='images')):
+        with pytest.raises(ValueError, match=r"must name .*'img'.*, got {.*}"):
+            build(mini_coco({}), table5, data_prefix=folders)
 
 
 def test_training_files_of_several_categories_join(mini_coco, table5, tmp_path):
@@ -365,3 +381,6 @@ def test_parts_of_the_metainfo_replace_those_of_the_308():
     assert set(Humans308Dataset.METAINFO['joint_weights']) == {1.0}
     with pytest.raises(ValueError, match='308 keypoints, 5 joint_weights'):
         Humans308Dataset._load_metainfo(dict(joint_weights=[1.0] * 5))
+    for key in ('JOINT_WEIGHTS', 'keypoints_info'):
+        with pytest.raises(ValueError, match=rf"\['{key}'\] is none of"):
+            Humans308Dataset._load_metainfo({key: weights})

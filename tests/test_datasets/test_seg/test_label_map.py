@@ -17,8 +17,10 @@ def test_lookup_reduces_first_then_maps():
 
 
 def test_faulty_label_maps():
-    with pytest.raises(TypeError, match='cannot convert dictionary'):
-        compose_label_map([0, 1], 'ab', 'ab')
+    for wrong in ([0, 1], [], 'ab', 5):
+        with pytest.raises(ValueError, match='label_map must be a dict') as info:
+            compose_label_map(wrong, 'ab', 'ab')
+        assert str(info.value).endswith(f'got {wrong!r}')
     for wrong in ({-1: 0}, {65536: 0}, {0: 0.5}, {0: 'a'}):
         with pytest.raises(ValueError, match='pixel values must be 0 to 65535') as info:
             compose_label_map({1: 1, **wrong}, 'ab', 'ab')

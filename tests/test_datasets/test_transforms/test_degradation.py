@@ -72,6 +72,7 @@ def test_noise_has_the_given_variance_and_is_clipped():
         ('RandomDownUpSample', dict(factor=(0.7, 0.1)), 'factor .* smallest first'),
         ('RandomDownUpSample', dict(factor=(0, 0.1)), r'two numbers in \(0, 1\]'),
         ('RandomGaussianBlur', dict(sigma=(0, 1)), r'\(0, inf\], .* got \(0, 1\)'),
+        ('RandomGaussianBlur', dict(kernel_size=4), 'kernel_size must be odd, got 4'),
         ('RandomGaussianNoise', dict(variance=(-1, 1)), r'two numbers in \[0, inf'),
         ('RandomGaussianNoise', dict(variance=(5, 1)), 'variance .* smallest first'),
     ],

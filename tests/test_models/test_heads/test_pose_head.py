@@ -230,11 +230,23 @@ def test_errors(persons, feats):
     with pytest.raises(ValueError, match=r'\(3, 5, 16, 8\).*\(3, 5, 16, 12\)'):
         MODELS.build(head_cfg()).loss(small, samples)
     head, flipped = MODELS.build(head_cfg()), [feats, feats]
-    with pytest.raises(ValueError, match=r'of 5 heatmaps .* shift_heatmap=False'):
-        head.predict(flipped, samples, dict(FLIP_TEST, shift_heatmap=True))
+    for option in (dict(shift_heatmap=True), dict(flip_mode='offset')):
+        with pytest.raises(
+            ValueError, match=r'of 5 heatmaps .*flip_mode="heatmap" and'
+        ):
+            head.predict(flipped, samples, dict(FLIP_TEST, **option))
+    coarse = MODELS.build(head_cfg(decoder=dict(CODEC, heatmap_size=(24, 32))))
+    with pytest.raises(
+        ValueError, match=r'\(12, 16\) are of .*\(24.0, 32.0\) .*48, 64'
+    ):
+        coarse.predict(feats, samples)
     for meta, got in (({}, 0), (dict(flip_indices=list(range(17))), 17)):
         with pytest.raises(ValueError, match=f'5 heatmaps .* flip_indices, got {got}'):
             head.predict(flipped, [PoseDataSample(metainfo=meta)] * 3, FLIP_TEST)
+    with pytest.raises(ValueError, match='heatmaps is missing; add GenerateTarget'):
+        MODELS.build(head_cfg(target='heatmaps')).loss(feats, samples)
+    with pytest.raises(ValueError, match='"keypoints" needs a decoder'):
+        MODELS.build(head_cfg(decoder=None)).loss(feats, samples)
     del samples[0].gt_instances.transformed_keypoints
     with pytest.raises(ValueError, match='pack_transformed=True'):
         MODELS.build(head_cfg()).loss(feats, samples)

@@ -87,6 +87,8 @@ def test_errors():
         keypoint_mse(maps, maps, torch.ones(3))
     with pytest.raises(ValueError, match='topk must be at least 1, got 0'):
         KeypointOHKMMSELoss(topk=0)
+    with pytest.raises(ValueError, match='topk 4 must be at most 3, the keypoints'):
+        KeypointOHKMMSELoss(topk=4)(maps, maps)
 
 
 def test_one_buffer_of_the_heatmaps_size_is_kept_for_the_gradient():
