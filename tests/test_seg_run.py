@@ -70,7 +70,7 @@ def test_a_loss_that_is_not_finite_stops_the_run(tiny):
     """Also of a config that does not inherit the hook."""
     tiny.train_cfg.update(max_iters=9, val_interval=99)
     tiny.default_hooks.checkpoint.interval = 1
-    del tiny.default_hooks['finite_loss']
+    del tiny.default_hooks['non_finite_loss']
     stops_with_finite_weights(launch.build_runner(tiny), 'loss_dice', r'\d\.jpg')
 
 

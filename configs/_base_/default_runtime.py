@@ -5,7 +5,7 @@ default_hooks = dict(
     param_scheduler=dict(type='ParamSchedulerHook'),
     metainfo_check=dict(type='sapiens2_mm.MetainfoCheckHook'),
     load=dict(type='sapiens2_mm.LoadCheckpointHook'),
-    finite_loss=dict(type='sapiens2_mm.NonFiniteLossHook', patience=3),
+    non_finite_loss=dict(type='sapiens2_mm.NonFiniteLossHook', patience=3),
     random_state=dict(type='sapiens2_mm.RandomStateHook'),
     checkpoint=dict(
         type='sapiens2_mm.AtomicCheckpointHook',

@@ -57,7 +57,7 @@ def build_runner(cfg: Config) -> Runner:
     hooks = cfg.get('default_hooks') or {}
     own = dict(
         load=dict(type='sapiens2_mm.LoadCheckpointHook'),
-        finite_loss=dict(type='sapiens2_mm.NonFiniteLossHook'),
+        non_finite_loss=dict(type='sapiens2_mm.NonFiniteLossHook'),
     )
     cfg.default_hooks = {**own, **hooks}
     _name_file_of_backbone(cfg)

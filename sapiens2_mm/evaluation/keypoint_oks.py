@@ -20,8 +20,8 @@ from sapiens2_mm.registry import METRICS
 
 from .keypoint_results import (
     PredictedPerson,
+    apply_oks_nms,
     collect_persons,
-    suppress_lookalikes,
 )
 from .oks import OksPerson, coco_oks_stats, keypoint_extent
 
@@ -173,7 +173,7 @@ class KeypointOKSMetric(BaseMetric):
         by_image = collect_persons(results, self.keypoint_score_thr)
         if self.nms_thr is not None:
             by_image = {
-                image: suppress_lookalikes(persons, sigmas, self.nms_thr)
+                image: apply_oks_nms(persons, sigmas, self.nms_thr)
                 for image, persons in by_image.items()
             }
         persons = [person for group in by_image.values() for person in group]

@@ -80,7 +80,7 @@ def collect_persons(
     return by_image
 
 
-def suppress_lookalikes(
+def apply_oks_nms(
     persons: list[PredictedPerson], sigmas: np.ndarray, threshold: float
 ) -> list[PredictedPerson]:
     """Of persons of one image with an OKS above ``threshold``, keep the best."""

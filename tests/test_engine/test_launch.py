@@ -91,7 +91,7 @@ def test_loading_is_strict_without_our_runtime(monkeypatch):
     monkeypatch.setattr(launch.Runner, 'from_cfg', lambda cfg: cfg)
     hooks = launch.build_runner(Config(dict(model=dict(type='M')))).default_hooks
     assert hooks.load.type == 'sapiens2_mm.LoadCheckpointHook'
-    assert hooks.finite_loss.type == 'sapiens2_mm.NonFiniteLossHook'
+    assert hooks.non_finite_loss.type == 'sapiens2_mm.NonFiniteLossHook'
     own = dict(default_hooks=dict(load=dict(type='acme.Load')))
     assert launch.build_runner(Config(own)).default_hooks.load.type == 'acme.Load'
 

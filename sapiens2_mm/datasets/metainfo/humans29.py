@@ -1,10 +1,10 @@
-"""The 29 body parts of Sapiens2: names, mirror partners, loss weights, colors.
+"""The 29 body parts of Sapiens2: names, flip partners, loss weights, colors.
 
 ``SOURCES`` holds how the vocabularies of other annotations map to the 29 classes:
 ``sapiens_v1_28`` (the classes of Sapiens v1), ``dome34``, ``shutterstock52`` and
 ``internal33``. A list index is a source id; 255 is ignored.
 
-Source: names, order, mirror partners, loss weights and mappings are those of the
+Source: names, order, flip partners, loss weights and mappings are those of the
 official configs; the colors are ours.
 """
 

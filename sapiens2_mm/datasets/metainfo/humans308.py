@@ -1,4 +1,4 @@
-"""The 308 keypoints of Sapiens2: names, mirror partners, sigmas, links, colors.
+"""The 308 keypoints of Sapiens2: names, flip partners, sigmas, links, colors.
 
 ``METAINFO`` has mmpose's form with one addition, a ``group`` per keypoint, by which
 the metric reports body, foot, face and hands apart and the visualizer chooses its

@@ -15,8 +15,8 @@ def check_keypoint_metainfo(metainfo: dict[str, Any]) -> None:
 
     Raises:
         ValueError: if a part is missing, the keys are not 0 to K - 1, the lengths
-            differ, a sigma is not positive, a mirror partner or link end is unknown,
-            or the mirror partner of a partner is another keypoint.
+            differ, a sigma is not positive, a flip partner or link end is unknown,
+            or the flip partner of a partner is another keypoint.
     """
     fault = next(_faults(metainfo), None)
     if fault is not None:
@@ -61,7 +61,7 @@ def _faults(metainfo: dict[str, Any]) -> Iterator[str]:
         if partner.get(swap) != name:
             yield (
                 f'{name} swaps with {swap}, but {swap} swaps with '
-                f'{partner.get(swap, "nothing, it is no keypoint")}; mirror partners '
+                f'{partner.get(swap, "nothing, it is no keypoint")}; flip partners '
                 'must name each other'
             )
     for index, info in metainfo.get('skeleton_info', {}).items():

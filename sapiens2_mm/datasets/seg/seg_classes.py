@@ -1,4 +1,4 @@
-"""Class lists of segmentation data: checks, palette and mirror partners."""
+"""Class lists of segmentation data: checks, palette and flip partners."""
 
 import colorsys
 import logging

@@ -12,8 +12,8 @@ from ..io.array_file import read_array
 from ..io.image import read_image, to_bgr_uint8
 from ..io.label_image import read_label_image
 from ..seg.label_map import UNKNOWN, label_lookup
+from .annotation_decoding import DECODERS, set_cameras
 from .base import check_choice, get_entry
-from .decoding import DECODERS, set_cameras
 from .maps import MAPS, resize_nearest
 
 OPAQUE = 0.996  # from this alpha on, the image shows nothing but the foreground

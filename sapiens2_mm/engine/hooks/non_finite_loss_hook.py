@@ -1,4 +1,4 @@
-"""Ends a training whose loss is not finite before it harms the weights."""
+"""Skips iterations whose loss is not finite, and ends a training that has several."""
 
 import math
 from typing import Any

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from sapiens2_mm.registry import MODELS
 
-from .label_map import resize_and_argmax
+from .resize_argmax import resize_and_argmax
 
 
 @MODELS.register_module()

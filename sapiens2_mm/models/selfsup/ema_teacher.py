@@ -63,7 +63,7 @@ class EMATeacher(nn.Module):
         return 1 - (1 - self.momentum) * (1 + math.cos(math.pi * done)) / 2
 
     @torch.no_grad()
-    def follow(
+    def update(
         self, backbone: nn.Module, head: nn.Module, iteration: int | Tensor = 0
     ) -> None:
         """Move one step towards the student, after ``iteration`` earlier ones."""

@@ -158,7 +158,7 @@ class Sapiens2Pretrain(BaseSelfSupervisor):
     def after_step(self) -> None:
         """Move teacher and center; to be called once after each optimizer step."""
         if self.teacher is not None:
-            self.teacher.follow(self.backbone, self.head, self.iteration)
+            self.teacher.update(self.backbone, self.head, self.iteration)
             self.centering.update()
         self.iteration += 1
 

@@ -33,7 +33,7 @@ def test_one_step_by_hand():
     with torch.no_grad():
         head.weight.add_(1.0)
     backbone.table.fill_(2)
-    teacher.follow(backbone, head)
+    teacher.update(backbone, head)
     torch.testing.assert_close(
         teacher.head.weight, 0.992 * old + 0.008 * head.weight, rtol=0, atol=1e-7
     )
@@ -47,7 +47,7 @@ def test_momentum_grows_to_one():
     assert found == pytest.approx([0.9, quarter, 0.95, 1, 1])
     student, head = nn.Linear(1, 1), nn.Linear(1, 1)
     old = teacher.head.weight.clone()
-    teacher.follow(student, head, torch.tensor(50))
+    teacher.update(student, head, torch.tensor(50))
     torch.testing.assert_close(teacher.head.weight, 0.95 * old + 0.05 * head.weight)
 
 
@@ -58,7 +58,7 @@ def test_momentum_stays_by_default():
 def test_equal_weights_do_not_move_at_all():
     backbone, head, teacher = make()
     for _ in range(20):
-        teacher.follow(backbone, head)
+        teacher.update(backbone, head)
     assert torch.equal(teacher.backbone[0].weight, backbone[0].weight)
 
 

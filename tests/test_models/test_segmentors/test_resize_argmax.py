@@ -2,7 +2,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from sapiens2_mm.models.segmentors.label_map import resize_and_argmax
+from sapiens2_mm.models.segmentors.resize_argmax import resize_and_argmax
 
 
 @pytest.mark.parametrize('size', [(64, 48), (33, 90), (500, 375), (128, 96), (1, 1)])
