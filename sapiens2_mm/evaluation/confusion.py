@@ -21,7 +21,7 @@ def confusion_matrix(
         (C, C) int64 on the device of ``pred``; rows are true classes.
 
     Raises:
-        ValueError: if shapes differ or a label is out of range.
+        ValueError: if shapes differ or a value is out of range.
     """
     if pred.shape != label.shape:
         sizes = f'prediction {tuple(pred.shape)} and label {tuple(label.shape)}'
@@ -29,12 +29,13 @@ def confusion_matrix(
     label = label.to(pred.device)
     valid = label != ignore_index
     pred, label = pred[valid].long(), label[valid].long()
-    wrong = label[(label < 0) | (label >= num_classes)].unique().tolist()
-    if wrong:
-        raise ValueError(
-            f'label values must be 0 to {num_classes - 1} or {ignore_index} (ignored), '
-            f'got {wrong}'
-        )
+    for name, values in (('label', label), ('prediction', pred)):
+        wrong = values[(values < 0) | (values >= num_classes)].unique().tolist()
+        also = f' or {ignore_index} (ignored)' if name == 'label' else ''
+        if wrong:
+            raise ValueError(
+                f'{name} values must be 0 to {num_classes - 1}{also}, got {wrong}'
+            )
     flat = label * num_classes + pred
     return flat.bincount(minlength=num_classes**2).view(num_classes, num_classes)
 

@@ -55,8 +55,9 @@ class KeypointOKSMetric(BaseMetric):
         prefix: first part of the names, ``'coco'`` by default.
 
     Raises:
-        ValueError: if the metainfo lacks sigmas or a group, a prediction belongs to no
-            image of the file or is not finite, or the file holds no person to score.
+        ValueError: if metainfo, sigmas and predictions differ in number, a group is
+            unknown, a prediction belongs to no image of the file or is not finite, or
+            the file holds no person to score.
 
     Source: official pose evaluator; it reports the metrics over all keypoints only.
     """
@@ -98,11 +99,13 @@ class KeypointOKSMetric(BaseMetric):
             return
         known = dataset_meta.get('keypoint_groups', {})
         unknown = [name for name in self.groups or () if name not in known]
-        missing = {'num_keypoints', 'sigmas'} - set(dataset_meta)
-        if unknown or missing:
+        number = dataset_meta.get('num_keypoints')
+        num_sigmas = len(dataset_meta.get('sigmas', ()))
+        if unknown or number != num_sigmas:
             raise ValueError(
-                f'metainfo {dataset_meta.get("dataset_name")} has no '
-                f'{[*sorted(missing), *unknown]}; its groups are {sorted(known)}'
+                f'metainfo {dataset_meta.get("dataset_name")} has {number} keypoints, '
+                f'{num_sigmas} sigmas and the groups {sorted(known)}; the metric needs '
+                f'one sigma per keypoint and the groups {unknown}'
             )
         if not self.format_only:
             self._read_truth(dataset_meta)
@@ -145,6 +148,11 @@ class KeypointOKSMetric(BaseMetric):
             keypoints = _to_numpy(instances['keypoints'])[..., :2]
             scores = _to_numpy(instances['keypoint_scores'])
             where = f'KeypointOKSMetric: image {sample["img_id"]!r}'
+            count, number = keypoints.shape[1], self.dataset_meta['num_keypoints']
+            if count != number:
+                raise ValueError(
+                    f'{where}: {count} keypoints, the metainfo has {number}'
+                )
             if not (np.isfinite(keypoints).all() and np.isfinite(scores).all()):
                 raise ValueError(f'{where}: a keypoint or score is not finite')
             if self._truth is not None and sample['img_id'] not in self._image_index:

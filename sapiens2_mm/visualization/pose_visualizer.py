@@ -41,8 +41,9 @@ class Sapiens2PoseVisualizer(PoseLocalVisualizer):
         **kwargs: arguments of mmpose's ``PoseLocalVisualizer``.
 
     Raises:
-        ValueError: when the dataset is set, if a name is not in its metainfo; when
-            drawing, if the numbers of colors and of keypoints or links differ.
+        ValueError: when the dataset is set, if the numbers of colors and of keypoints
+            or links differ, or a name is not in its metainfo; when drawing, if a sample
+            has another number of keypoints.
         TypeError: if ``keypoint_names`` is one text.
     """
 
@@ -76,6 +77,12 @@ class Sapiens2PoseVisualizer(PoseLocalVisualizer):
                 f'keypoint_names {sorted(unknown)} are not in the metainfo '
                 f'{meta.get("dataset_name")}'
             )
+        for colors, count, what in (
+            ('keypoint_colors', 'num_keypoints', 'keypoints'),
+            ('skeleton_link_colors', 'num_skeleton_links', 'links'),
+        ):
+            if colors in meta and count in meta:
+                _colors(meta[colors], meta[count], what)
         self._dataset_meta = meta
         self.bbox_color = meta.get('bbox_color', self.bbox_color)
         self.kpt_color = meta.get('keypoint_colors', self.kpt_color)
@@ -155,6 +162,12 @@ class Sapiens2PoseVisualizer(PoseLocalVisualizer):
         if 'keypoints' not in instances:
             return image
         keypoints = _to_numpy(instances.keypoints)[..., :2]
+        expected = self.dataset_meta.get('num_keypoints', keypoints.shape[1])
+        if keypoints.shape[1] != expected:
+            raise ValueError(
+                f'{keypoints.shape[1]} keypoints to draw, the metainfo has {expected}; '
+                'set dataset_meta to the metainfo of these keypoints'
+            )
         colors = _colors(self.kpt_color, keypoints.shape[1], 'keypoints')
         scores = instances.get('keypoint_scores', instances.get('keypoints_visible'))
         scores = np.ones(keypoints.shape[:2]) if scores is None else _to_numpy(scores)

@@ -144,14 +144,26 @@ def test_only_the_wanted_categories_are_truth(mini_coco, table5):
 
 def test_metainfo_without_sigmas_or_a_group(mini_coco, table5):
     dataset = make_dataset(mini_coco({}), table5)
-    message = r"table5 has no \['face'\]; its groups are \['head', 'legs'\]"
+    message = r"the groups \['head', 'legs'\]; .*and the groups \['face'\]"
     with pytest.raises(ValueError, match=message):
         evaluate(dataset, samples_of(dataset), groups=['face'])
     meta = dataset.metainfo
-    del meta['sigmas']
-    for faulty, message in ((meta, r"no \['sigmas'\]"), ({}, 'num_keypoints')):
-        with pytest.raises(ValueError, match=message):
-            KeypointOKSMetric().dataset_meta = faulty
+    for sigmas in ([], [0.1], [0.1] * 17):
+        with pytest.raises(ValueError, match=f'5 keypoints, {len(sigmas)} sigmas'):
+            KeypointOKSMetric().dataset_meta = {**meta, 'sigmas': sigmas}
+    with pytest.raises(ValueError, match='None keypoints, 0 sigmas'):
+        KeypointOKSMetric().dataset_meta = {}
+
+
+@pytest.mark.parametrize('number', [1, 4, 6])
+def test_predictions_of_another_number(mini_coco, table5, number):
+    dataset = make_dataset(mini_coco({}), table5)
+    samples = samples_of(dataset)
+    instances = samples[0]['pred_instances']
+    instances['keypoints'] = np.zeros((1, number, 2))
+    instances['keypoint_scores'] = np.ones((1, number))
+    with pytest.raises(ValueError, match=f'{number} keypoints, the metainfo has 5'):
+        evaluate(dataset, samples)
 
 
 def test_no_prediction(mini_coco, table5, log):

@@ -163,6 +163,10 @@ def test_errors(tmp_path):
         metric.process(None, [sample([[0]])])
     with pytest.raises(ValueError, match=r'img.jpg: label values .*0 to 2 or 255.*\[9'):
         metric.process(None, [sample([[0]], [[9]])])
+    for wrong in (3, 9, -1):
+        message = rf'img.jpg: prediction values must be 0 to 2, got \[{wrong}\]'
+        with pytest.raises(ValueError, match=message):
+            metric.process(None, [sample([[wrong]], [[0]])])
     with pytest.raises(ValueError, match=r'\(1, 1\) and label \(1, 2\) differ'):
         metric.process(None, [sample([[0]], [[0, 0]])])
     metric = make_metric(output_dir=str(tmp_path), format_only=True)

@@ -155,11 +155,14 @@ def test_names_are_a_list():
 def test_numbers_of_colors(meta, sample):
     visualizer = Sapiens2PoseVisualizer()
     visualizer.dataset_meta = Humans308Dataset._load_metainfo()
-    with pytest.raises(ValueError, match='308 colors for 5 keypoints'):
+    with pytest.raises(ValueError, match='5 keypoints to draw, the metainfo has 308'):
         draw(visualizer, sample)
-    visualizer.dataset_meta = {**meta, 'skeleton_link_colors': np.zeros((3, 3))}
-    with pytest.raises(ValueError, match='3 colors for 1 links'):
-        draw(visualizer, sample)
+    for part, message in (
+        ('skeleton_link_colors', '3 colors for 1 links'),
+        ('keypoint_colors', '3 colors for 5 keypoints'),
+    ):
+        with pytest.raises(ValueError, match=message):
+            visualizer.dataset_meta = {**meta, part: np.zeros((3, 3))}
     visualizer.dataset_meta = meta
     visualizer.kpt_color = np.zeros((133, 3))
     with pytest.raises(ValueError, match='133 colors for 5 keypoints'):

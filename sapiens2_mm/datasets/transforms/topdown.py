@@ -69,6 +69,11 @@ class Sapiens2TopdownAffine(TopdownAffine):
             if np.ptp(weights) == 0:  # of any number: the converter changes it
                 weights = weights[:1]
             visible = visible[..., 0] if visible.ndim == 3 else visible
+            if len(weights) not in (1, visible.shape[1]):
+                raise ValueError(
+                    f'{len(weights)} joint_weights do not fit the {visible.shape[1]} '
+                    'keypoints of KeypointConverter; give joint_weights one value'
+                )
             results['keypoint_weights'] = np.float32(visible * weights)
         results['bbox_scale'] = scale
         results['input_size'] = (width, height)

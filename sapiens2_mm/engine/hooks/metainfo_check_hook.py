@@ -16,7 +16,8 @@ from sapiens2_mm.registry import HOOKS
 def check_metainfo(model: nn.Module, meta: dict[str, Any]) -> None:
     """Let the head of a model compare itself with the metainfo of a dataset.
 
-    Heads without a method ``check_metainfo`` compare nothing.
+    Heads without a method ``check_metainfo``, such as the hosts', are compared by
+    their ``out_channels``, ``num_classes`` and ``ignore_index``.
 
     Raises:
         ValueError: naming the numbers that differ.
@@ -27,6 +28,26 @@ def check_metainfo(model: nn.Module, meta: dict[str, Any]) -> None:
         head = getattr(model, name, None)
         if hasattr(head, 'check_metainfo'):
             head.check_metainfo(meta)
+        else:
+            _check_host_head(head, meta)
+
+
+def _check_host_head(head: nn.Module | None, meta: dict[str, Any]) -> None:
+    keys = ('keypoint_info', 'keypoint_id2name', 'sigmas', 'classes')
+    counts = {key: len(meta[key]) for key in keys if meta.get(key) is not None}
+    classes = counts.pop('classes', None)
+    ignored = meta.get('ignore_index')
+    for option, found in (
+        ('out_channels', counts),
+        ('num_classes', {} if classes is None else dict(classes=classes)),
+        ('ignore_index', {} if ignored is None else dict(ignore_index=ignored)),
+    ):
+        own = getattr(head, option, None)
+        if own is not None and set(found.values()) - {own}:
+            raise ValueError(
+                f'metainfo {meta.get("dataset_name")} has {found}, '
+                f'{type(head).__name__} has {option}={own}; these must be equal'
+            )
 
 
 def check_config_metainfo(runner: Runner, cfg: Config) -> None:

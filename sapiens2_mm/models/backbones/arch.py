@@ -66,12 +66,11 @@ def parse_arch(arch: str | dict) -> Arch:
         )
     sizes = Arch(**numbers)
     shares_keys = sizes.num_layers > 2 * _NUM_FULL_BLOCKS
-    if sizes.embed_dims % (4 * sizes.num_heads) or (
-        shares_keys and sizes.num_heads % 2
-    ):
+    multiple = 4 * sizes.num_heads
+    if sizes.embed_dims % multiple or (shares_keys and sizes.num_heads % 2):
         raise ValueError(
             f'Sapiens2: embed_dims {sizes.embed_dims} must be a multiple of 4 * '
-            f'num_heads = {4 * sizes.num_heads} (rotary positions), and num_heads even '
-            'if there are more than 16 blocks (shared keys and values)'
+            f'num_heads = {multiple} (rotary positions), and num_heads even if there '
+            'are more than 16 blocks (shared keys and values)'
         )
     return sizes

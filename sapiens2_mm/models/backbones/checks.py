@@ -5,7 +5,7 @@ from math import inf
 from typing import Any
 
 from mmengine.utils import to_2tuple
-from torch import nn
+from torch import Tensor, nn
 
 OUT_TYPES = ('raw', 'cls_token', 'featmap')
 
@@ -76,6 +76,20 @@ def check_size(what: str, size: Sequence[int], patch_size: int, multiple: int) -
         raise ValueError(
             f'Sapiens2: {what} {size} must be a multiple of {factors}; pad or resize'
         )
+
+
+def check_ids_keep(ids_keep: Tensor, batch_size: int, num_tokens: int) -> None:
+    """Refuse indices that are not (B, n), or beyond the tokens of an image.
+
+    Raises:
+        ValueError: names both shapes and ranges.
+    """
+    fits = ids_keep.ndim == 2 and len(ids_keep) == batch_size
+    if ids_keep.device.type == 'cpu':  # elsewhere it would wait for the device
+        fits = fits and bool(((ids_keep >= 0) & (ids_keep < num_tokens)).all())
+    expected = f'({batch_size}, n) indices of {num_tokens} tokens'
+    if not fits:
+        raise ValueError(f'Sapiens2: ids_keep must be {expected}, got {ids_keep}')
 
 
 def check_state_dict(backbone: nn.Module, state_dict: dict, prefix: str) -> None:

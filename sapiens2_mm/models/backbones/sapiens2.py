@@ -21,7 +21,7 @@ from ..layers import (
     WindowTokenizer,
 )
 from .arch import parse_arch
-from .checks import check_options, check_size, check_state_dict
+from .checks import check_ids_keep, check_options, check_size, check_state_dict
 from .init import init_backbone, pretrained_cfg
 
 NUM_STORAGE_TOKENS = 8
@@ -162,8 +162,8 @@ class Sapiens2(BaseModule):
             norm is applied to the last block's output only.
 
         Raises:
-            ValueError: if a side does not fit the patches, or a feature map of a
-                subset is asked for.
+            ValueError: if a side does not fit the patches, ``ids_keep`` does not fit
+                the grid, or a feature map of a subset is asked for.
         """
         if ids_keep is not None and self.out_type == 'featmap':
             raise ValueError("Sapiens2: ids_keep needs out_type 'raw' or 'cls_token'")
@@ -183,6 +183,8 @@ class Sapiens2(BaseModule):
         size = tuple(x.shape[2:])
         check_size('input size', size, self.patch_size, self.stride)
         x, grid = self.patch_embed(x)
+        if ids_keep is not None:
+            check_ids_keep(ids_keep, len(x), size[0] * size[1] // self.stride**2)
         if self.use_tokenizer:
             x, grid = self.tokenizer(x, grid, ids_keep)
         elif ids_keep is not None:

@@ -162,14 +162,15 @@ def stack_targets(
     """Batch of one annotation.
 
     Raises:
-        ValueError: if a sample lacks it; names the field and the image.
+        ValueError: if a sample lacks it or has another size; names field and image.
     """
+    size = getattr(data_samples[0].get(name), 'shape', None)
     for sample in data_samples:
-        if name not in sample:
+        if name not in sample or sample.get(name).shape != size:
             raise ValueError(
-                f'training needs {name}, which the sample of {sample.get("img_path")} '
-                'lacks; load it by sapiens2_mm.LoadDenseAnnotations and keep it in '
-                'sapiens2_mm.PackDenseInputs'
+                f'training needs {name} of one size, which {sample.get("img_path")} '
+                'lacks; load it by LoadDenseAnnotations(with_maps=True) and keep it in '
+                'PackDenseInputs'
             )
     return torch.stack([sample.get(name) for sample in data_samples]).to(device)
 

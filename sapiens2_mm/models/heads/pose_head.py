@@ -152,14 +152,17 @@ class Sapiens2PoseHead(BaseHead):
 
         ``acc_pose`` is the PCK at 0.05 of the heatmap maxima, computed on the device.
         """
+        sample = batch_data_samples[0]
+        if self.target == 'heatmaps':
+            ready, needed = 'gt_fields' in sample, 'GenerateTarget in the pipeline'
+        else:
+            ready = self.decoder and 'transformed_keypoints' in sample.gt_instances
+            needed = 'a decoder, and pack_transformed=True of PackPoseInputs'
+        if not ready:
+            raise ValueError(f'target "{self.target}" of the head needs {needed}')
         pred = self.forward(feats)
         if self.target == 'keypoints':
             target, weights = self._encode(batch_data_samples, pred.device)
-        elif 'gt_fields' not in batch_data_samples[0]:
-            raise ValueError(
-                'gt_fields.heatmaps is missing; add GenerateTarget to the training '
-                'pipeline, or set target="keypoints"'
-            )
         else:
             target = torch.stack([d.gt_fields.heatmaps for d in batch_data_samples])
             weights = _packed_weights(batch_data_samples)
@@ -244,11 +247,6 @@ class Sapiens2PoseHead(BaseHead):
         points = []
         for sample in batch_data_samples:
             instances: Any = sample.gt_instances
-            if self.decoder is None or 'transformed_keypoints' not in instances:
-                raise ValueError(
-                    'target="keypoints" needs a decoder, which also encodes, and '
-                    'pack_transformed=True of PackPoseInputs; or set target="heatmaps"'
-                )
             visible = np.asarray(instances.keypoints_visible, dtype=np.float32)
             if visible.ndim == 3:  # mmpose's KeypointConverter adds a weight
                 visible = visible[..., 0]

@@ -40,7 +40,7 @@ def make_deconv_layers(
     for channels_in, channels, kernel_size in stages:
         if kernel_size not in _DECONV_PADDING:
             raise ValueError(
-                f'deconv_kernel_sizes: expected 4, 3 or 2, got {kernel_size}'
+                f'deconv_kernel_sizes must be 4, 3 or 2, got {kernel_size}'
             )
         padding, output_padding = _DECONV_PADDING[kernel_size]
         deconv = nn.ConvTranspose2d(

@@ -79,6 +79,9 @@ class ViewContrastLoss(nn.Module):
         loss_weight: float = 0.4,
     ) -> None:
         super().__init__()
+        temperatures = (student_temperature, *teacher_temperature)
+        if min(temperatures) <= 0:
+            raise ValueError(f'temperatures must be positive, got {temperatures}')
         self.student_temperature = student_temperature
         self.teacher_temperature = tuple(teacher_temperature)
         self.warmup_iters = warmup_iters

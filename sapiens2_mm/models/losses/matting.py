@@ -92,6 +92,9 @@ class MattingLaplacianLoss(DenseLoss):
         self.levels = levels
 
     def compute(self, pred: Tensor, target: Tensor, mask: Tensor) -> Tensor:
+        side, levels = min(pred.shape[-2:]), self.levels
+        if side <= 2**levels:
+            raise ValueError(f'{levels=} need sides > {2**levels} pixels, got {side}')
         difference = masked_target(pred, mask) - masked_target(target, mask)
         loss = pred.new_zeros(())
         for level, band in enumerate(laplacian_pyramid(difference, self.levels)):

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
@@ -110,6 +111,8 @@ class KeypointMSELoss(nn.Module):
         super().__init__()
         self.loss_weight = loss_weight
         self.absent_weight = absent_weight
+        if not 0 <= np.min(absent_weight) <= np.max(absent_weight) < np.inf:
+            raise ValueError(f'absent_weight must be >= 0, got {absent_weight}')
 
     def forward(
         self, pred: Tensor, target: Tensor, weights: Tensor | None = None

@@ -73,7 +73,10 @@ class PatchReconstructionLoss(nn.Module):
     def raw_patches(self, views: Tensor, grid: tuple[int, int]) -> Tensor:
         """(B, 3, H, W) views to raw (B, N, P) patches of the target."""
         views = self.resize(views)
-        return patchify(views, views.shape[2] // grid[0])
+        size, side = tuple(views.shape[2:]), views.shape[2] // grid[0]
+        if size != (grid[0] * side, grid[1] * side):
+            raise ValueError(f'change target_scale: {grid=} does not divide {size=}')
+        return patchify(views, side)
 
     def forward(
         self, pred: Tensor, views: Tensor, mask: Tensor, grid: tuple[int, int]
@@ -87,7 +90,7 @@ class PatchReconstructionLoss(nn.Module):
             grid: (rows, columns) of the N tokens.
 
         Raises:
-            ValueError: if P does not fit the views.
+            ValueError: if the target does not divide into the grid, or has another P.
         """
         with torch.autocast(pred.device.type, enabled=False), torch.no_grad():
             patches = self.raw_patches(views, grid)

@@ -30,6 +30,23 @@ def split_ignored(labels: Tensor, ignore_index: int) -> tuple[Tensor, Tensor]:
     return labels.long().masked_fill(~valid, 0), valid
 
 
+def check_labels(logits: Tensor, labels: Tensor, ignore_index: int) -> None:
+    """Refuse labels of another size than the logits, or beyond their classes.
+
+    Raises:
+        ValueError: names both shapes and the labels.
+    """
+    wrong: list[int] = []
+    if labels.device.type == 'cpu':  # elsewhere it would wait for the device
+        outside = (labels < 0) | (labels >= logits.shape[1])
+        wrong = labels[outside & (labels != ignore_index)].unique().tolist()
+    if wrong or logits.ndim != 4 or labels.shape != logits[:, 0].shape:
+        raise ValueError(
+            f'labels {tuple(labels.shape)} do not fit logits {tuple(logits.shape)}, or '
+            f'are no class and not {ignore_index}: {wrong}; see masks and num_classes'
+        )
+
+
 class _CrossEntropySum(torch.autograd.Function):
     """Sum over pixels of pixel_weight x (-log softmax at the label), in float32.
 
@@ -118,11 +135,13 @@ class SegLoss(nn.Module):
         """Loss of (B, C, H, W) logits against (B, H, W) labels.
 
         Raises:
-            ValueError: if ``weight`` (of a pixel sampler) is given.
+            ValueError: if ``weight`` (of a pixel sampler) is given, or the labels do
+                not fit the logits.
         """
         if weight is not None:
             name = type(self).__name__
             raise ValueError(f'{name} takes no pixel weights; remove the sampler')
+        check_labels(logits, labels, ignore_index)
         return self.loss_weight * self.compute(logits, labels, ignore_index)
 
 
@@ -160,6 +179,9 @@ class WeightedCrossEntropyLoss(SegLoss):
         self._weight_on_device: Tensor | None = None
 
     def compute(self, logits: Tensor, labels: Tensor, ignore_index: int) -> Tensor:
+        number, num_classes = len(self.class_weight or logits[0]), logits.shape[1]
+        if number != num_classes:
+            raise ValueError(f'{number} numbers in class_weight, {num_classes} classes')
         weight = self._weight_on_device
         if self.class_weight and (weight is None or weight.device != logits.device):
             weight = torch.tensor(self.class_weight, device=logits.device).float()

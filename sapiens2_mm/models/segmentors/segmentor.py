@@ -39,9 +39,12 @@ class Sapiens2Segmentor(EncoderDecoder):
 
     def __init__(self, *args: Any, test_cfg: dict | None = None, **kwargs: Any) -> None:
         test_cfg = ConfigDict({'mode': 'whole', **(test_cfg or {})})
-        sides = (test_cfg.get(key, ()) for key in ('stride', 'crop_size'))
-        fits = [0 < stride <= crop for stride, crop in zip(*sides, strict=False)]
-        slides = test_cfg['mode'] == 'slide' and fits == [True, True]
+        sides = [test_cfg.get(key) for key in ('stride', 'crop_size')]
+        slides = (
+            test_cfg['mode'] == 'slide'
+            and all(isinstance(x, list | tuple) and len(x) == 2 for x in sides)
+            and all(0 < stride <= crop for stride, crop in zip(*sides, strict=True))
+        )
         if test_cfg['mode'] != 'whole' and not slides:
             raise ValueError(
                 "Sapiens2Segmentor: test_cfg must have mode 'whole', or 'slide' with "

@@ -75,6 +75,9 @@ class MAEDecoder(BaseModule):
             position. MAE does; the paper's equation names visible patches only.
         init_cfg: mmengine's.
 
+    Raises:
+        ValueError: if ``embed_dims`` does not fit.
+
     Source: Sapiens2 (arXiv 2604.21681) A.1.1 for depth and width; the rest after MAE
         (arXiv 2111.06377).
     """
@@ -91,6 +94,8 @@ class MAEDecoder(BaseModule):
         init_cfg: dict | None = None,
     ) -> None:
         super().__init__(init_cfg)
+        if embed_dims % 4 or embed_dims % num_heads:
+            raise ValueError(f'{embed_dims=} is no multiple of 4 and of {num_heads=}')
         self.embed_dims = embed_dims
         self.use_cls_token = use_cls_token
         self.embed = nn.Linear(in_channels, embed_dims)

@@ -179,13 +179,15 @@ class Sapiens2Pretrain(BaseSelfSupervisor):
             minus the first) and ``cls_std`` (over the batch, mean over channels).
 
         Raises:
-            ValueError: if the number of views does not fit.
+            ValueError: if the number of views or their sizes do not fit.
         """
         num_globals = self.num_global_views
-        if len(inputs) != num_globals + self.num_local_views:
+        sizes = [tuple(view.shape[-2:]) for view in inputs]
+        kinds = {*sizes[:num_globals]}, {*sizes[num_globals:]}
+        if len(sizes) != num_globals + self.num_local_views or max(map(len, kinds)) > 1:
             raise ValueError(
                 f'Sapiens2Pretrain: MultiViewCrop must give {num_globals} global and '
-                f'{self.num_local_views} local views, got {len(inputs)}'
+                f'{self.num_local_views} local views of one size each, got {sizes}'
             )
         batch_size = len(inputs[0])
         globals_ = torch.cat(inputs[:num_globals])  # (G*B, 3, H, W)

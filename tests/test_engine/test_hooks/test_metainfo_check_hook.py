@@ -7,11 +7,14 @@ from mmengine.runner import Runner
 
 from sapiens2_mm.apis import init_model
 from sapiens2_mm.engine.hooks import MetainfoCheckHook
+from sapiens2_mm.engine.hooks.metainfo_check_hook import check_metainfo
 from sapiens2_mm.engine.launch import build_runner
 from sapiens2_mm.registry import HOOKS
 
 pytest.importorskip('mmpose')
 pytest.importorskip('pycocotools')
+
+from mmpose.models.heads import HeatmapHead
 
 
 def test_old_names_build_it():
@@ -133,3 +136,40 @@ def test_ignored_labels_of_all_parts():
     runner, metas = runner_of(SimpleNamespace())
     MetainfoCheckHook().before_train(runner)
     assert metas == [{'ignore_index': None}]
+
+
+@pytest.mark.parametrize('num_sigmas, out_channels', [(5, 17), (17, 5), (0, 5)])
+@pytest.mark.parametrize('keys', ['keypoint_info', 'keypoint_id2name'])
+def test_keypoints_of_a_head_of_mmpose(num_sigmas, out_channels, keys):
+    head = HeatmapHead(8, out_channels, deconv_out_channels=None)
+    meta = {keys: dict.fromkeys(range(5), 'a'), 'sigmas': np.ones(num_sigmas)}
+    numbers = f"'{keys}': 5, 'sigmas': {num_sigmas}}}, HeatmapHead has out_channels="
+    with pytest.raises(ValueError, match=f'{numbers}{out_channels};'):
+        check_metainfo(SimpleNamespace(head=head), meta)
+    head = HeatmapHead(8, 5, deconv_out_channels=None)
+    check_metainfo(SimpleNamespace(head=head), {**meta, 'sigmas': np.ones(5)})
+
+
+@pytest.mark.parametrize(
+    'meta, message',
+    [
+        (dict(classes='abc'), "'classes': 3}, FCNHead has num_classes=2"),
+        (dict(ignore_index=0), "'ignore_index': 0}, FCNHead has ignore_index=255"),
+    ],
+)
+def test_classes_of_a_head_of_mmseg(meta, message):
+    fcn = pytest.importorskip('mmseg.models').FCNHead
+    loss = dict(type='mmseg.CrossEntropyLoss')
+    head = fcn(
+        in_channels=8,
+        channels=8,
+        num_classes=2,
+        out_channels=1,
+        threshold=0.5,
+        loss_decode=loss,
+    )
+    model = SimpleNamespace(decode_head=head)
+    check_metainfo(model, dict(classes='ab', ignore_index=255, palette=None))
+    check_metainfo(model, dict(classes=None, ignore_index=None))
+    with pytest.raises(ValueError, match=message):
+        check_metainfo(model, meta)

@@ -102,6 +102,14 @@ def test_augmented_positions_and_gradients():
     assert all(p.grad is not None for p in model.parameters())
 
 
+@pytest.mark.parametrize('ids', [IDS[:1], IDS[0], IDS + 1, IDS - 1])
+@pytest.mark.parametrize('options', [{}, dict(use_tokenizer=True, window_size=1)])
+def test_wrong_ids(ids, options):
+    message = r'ids_keep must be \(2, n\) indices of 12 tokens, got tensor'
+    with pytest.raises(ValueError, match=message):
+        tiny(**options)(torch.zeros(2, 3, 64, 48), ids)
+
+
 def test_a_subset_has_no_feature_map():
     with pytest.raises(ValueError, match="ids_keep needs out_type 'raw' or"):
         tiny(out_type='featmap')(torch.zeros(2, 3, 64, 48), IDS)

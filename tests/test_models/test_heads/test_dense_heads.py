@@ -252,8 +252,13 @@ def test_pointmap_losses_see_the_right_units(monkeypatch):
 
 def test_missing_annotation_is_named():
     bare = DenseDataSample(metainfo=dict(img_path='x/y.jpg'))
-    with pytest.raises(ValueError, match=r'gt_normal, which the sample of x/y\.jpg'):
+    with pytest.raises(ValueError, match=r'gt_normal of one size, which x/y\.jpg'):
         stack_targets([bare], 'gt_normal', torch.device('cpu'))
+    whole = DenseDataSample(metainfo=dict(img_path='whole.jpg'))
+    whole.gt_normal = torch.zeros(3, 4, 4)
+    bare.gt_normal = torch.zeros(3, 4, 2)
+    with pytest.raises(ValueError, match=r'one size, which x/y\.jpg .*with_maps=True'):
+        stack_targets([whole, bare], 'gt_normal', torch.device('cpu'))
 
 
 def test_mean_depth_of_nothing_is_one():

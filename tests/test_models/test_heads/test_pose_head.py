@@ -243,9 +243,9 @@ def test_errors(persons, feats):
     for meta, got in (({}, 0), (dict(flip_indices=list(range(17))), 17)):
         with pytest.raises(ValueError, match=f'5 heatmaps .* flip_indices, got {got}'):
             head.predict(flipped, [PoseDataSample(metainfo=meta)] * 3, FLIP_TEST)
-    with pytest.raises(ValueError, match='heatmaps is missing; add GenerateTarget'):
+    with pytest.raises(ValueError, match=r'"heatmaps" .* needs GenerateTarget'):
         MODELS.build(head_cfg(target='heatmaps')).loss(feats, samples)
-    with pytest.raises(ValueError, match='"keypoints" needs a decoder'):
+    with pytest.raises(ValueError, match=r'"keypoints" .* needs a decoder'):
         MODELS.build(head_cfg(decoder=None)).loss(feats, samples)
     del samples[0].gt_instances.transformed_keypoints
     with pytest.raises(ValueError, match='pack_transformed=True'):

@@ -145,6 +145,8 @@ def test_another_number_of_keypoints_after_a_converter(persons, feats):
         torch.testing.assert_close(got, full[:, [0, 2, 4]], atol=2e-6, rtol=0)
         assert got.dtype == torch.float32
     assert head.loss((feats[0][:1],), [sample])['loss_kpt'] > 0
+    with pytest.raises(ValueError, match='5 joint_weights do not fit the 3 keypoints'):
+        crop(keypoints, visible, [1.0, 2.0, 3.0, 4.0, 5.0], [convert])
 
 
 def test_accuracy_can_be_switched_off(persons, feats):

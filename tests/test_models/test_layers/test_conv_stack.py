@@ -65,7 +65,7 @@ def test_stride_and_norm_of_conv_layers():
 def test_errors():
     with pytest.raises(ValueError, match=r'deconv_out_channels.*\[8, 4\] and \[4\]'):
         make_deconv_layers(8, (8, 4), (4,))
-    with pytest.raises(ValueError, match=r'deconv_kernel_sizes: expected 4, 3 or 2.*5'):
+    with pytest.raises(ValueError, match=r'deconv_kernel_sizes must be 4, 3 or 2.*5'):
         make_deconv_layers(8, (8,), (5,))
     with pytest.raises(ValueError, match='conv_kernel_sizes must be odd, got 2'):
         make_conv_layers(8, (8,), (2,))

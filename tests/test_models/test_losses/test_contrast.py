@@ -81,3 +81,9 @@ def test_weight_and_precision():
     loss = ViewContrastLoss(loss_weight=0.4)(student, targets)
     assert loss.dtype == torch.float32
     torch.testing.assert_close(loss, 0.4 * torch.tensor(4.0).log())
+
+
+@pytest.mark.parametrize('student, teacher', [(0, (0.1, 0.1)), (0.1, (0.1, -0.1))])
+def test_temperatures_are_positive(student, teacher):
+    with pytest.raises(ValueError, match=r'must be positive, got \(0'):
+        ViewContrastLoss(student, teacher)

@@ -48,3 +48,9 @@ def test_laplacian_weights_levels():
     mask = torch.ones_like(pred, dtype=torch.bool)
     value = MattingLaplacianLoss(levels=3)(pred, target, mask)
     assert value == pytest.approx(total.item(), rel=1e-5)
+
+
+def test_map_too_small_for_the_levels():
+    matte = torch.zeros(1, 1, 64, 8)
+    with pytest.raises(ValueError, match='levels=3 need sides > 8 pixels, got 8'):
+        MattingLaplacianLoss(levels=3)(matte, matte, torch.ones_like(matte).bool())

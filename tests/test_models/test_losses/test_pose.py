@@ -87,6 +87,9 @@ def test_errors():
         keypoint_mse(maps, maps, torch.ones(3))
     with pytest.raises(ValueError, match='topk must be at least 1, got 0'):
         KeypointOHKMMSELoss(topk=0)
+    for wrong in (-1.0, float('nan'), [0.5, float('inf')]):
+        with pytest.raises(ValueError, match='absent_weight must be >= 0, got'):
+            KeypointMSELoss(absent_weight=wrong)
     with pytest.raises(ValueError, match='topk 4 must be at most 3, the keypoints'):
         KeypointOHKMMSELoss(topk=4)(maps, maps)
 

@@ -84,3 +84,8 @@ def test_errors():
     loss, mask = PatchReconstructionLoss(), torch.ones(1, 2).bool()
     with pytest.raises(ValueError, match=r'target is \(1, 2, 768\).*set out_channels'):
         loss(torch.zeros(1, 2, 48), torch.zeros(1, 3, 32, 16), mask, (2, 1))
+    loss = PatchReconstructionLoss(target_scale=0.3)
+    with pytest.raises(
+        ValueError, match=r'grid=\(2, 1\) does not divide size=\(10, 6\)'
+    ):
+        loss(torch.zeros(1, 2, 75), torch.zeros(1, 3, 32, 20), mask, (2, 1))

@@ -105,6 +105,24 @@ def test_cross_entropy_errors():
         WeightedCrossEntropyLoss(average='mean')
     with pytest.raises(ValueError, match='no pixel weights; remove the sampler'):
         WeightedCrossEntropyLoss()(logits, labels, weight=torch.ones(1, 2, 2))
+    for number in (2, 4):
+        with pytest.raises(ValueError, match=f'{number} numbers in class_weight, 3 cl'):
+            WeightedCrossEntropyLoss([1.0] * number)(logits, labels)
+
+
+@pytest.mark.parametrize('loss', [WeightedCrossEntropyLoss(), Sapiens2DiceLoss()])
+@pytest.mark.parametrize(
+    ('labels', 'message'),
+    [
+        ([[[0, 3]]], r'no class and not 255: \[3\]'),
+        ([[[0, -1]]], r'no class and not 255: \[-1\]'),
+        ([[[0, 1], [1, 0]]], r'labels \(1, 2, 2\) do not fit logits \(1, 3, 1, 2\)'),
+        ([[[[0, 1]]]], r'labels \(1, 1, 1, 2\) do not fit'),
+    ],
+)
+def test_labels_that_do_not_fit(loss, labels, message):
+    with pytest.raises(ValueError, match=message):
+        loss(torch.zeros(1, 3, 1, 2), torch.tensor(labels))
 
 
 @pytest.mark.parametrize(

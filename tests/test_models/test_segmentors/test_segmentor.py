@@ -173,8 +173,15 @@ def test_builds_on_the_meta_device():
             dict(mode='slide', crop_size=(64, 48), stride=(65, 48)),
             r"0 < stride <= crop_size, got .*'stride': \(65, 48\)",
         ),
+        (dict(mode='slide', crop_size=64, stride=32), "got .*'stride': 32"),
+        (dict(mode='slide', crop_size=(64, 48), stride=None), "got .*'stride': None"),
     ],
 )
 def test_errors(test_cfg, message):
     with pytest.raises(ValueError, match=message):
         build(test_cfg=test_cfg)
+
+
+def test_whole_mode_reads_no_window():
+    unused = dict(mode='whole', crop_size=None, stride=32)
+    assert build(test_cfg=unused).test_cfg == unused

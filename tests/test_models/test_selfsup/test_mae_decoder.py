@@ -1,5 +1,6 @@
 import math
 
+import pytest
 import torch
 
 from sapiens2_mm.models.selfsup import BlockPatchMask, MAEDecoder
@@ -82,3 +83,11 @@ def test_class_token_reaches_the_patches_if_asked_to():
         decoder.predict(decoder.norm(decoder.restore(decoder.embed(visible), mask)
                                      + sincos_positions(GRID, 32))),
     )  # fmt: skip
+
+
+@pytest.mark.parametrize('embed_dims, num_heads', [(32, 3), (34, 2)])
+def test_wrong_width(embed_dims, num_heads):
+    with pytest.raises(
+        ValueError, match=f'={embed_dims} is no .* num_heads={num_heads}'
+    ):
+        MAEDecoder(16, embed_dims=embed_dims, num_heads=num_heads)

@@ -222,5 +222,9 @@ def test_parts_that_do_not_fit(change, message):
 
 def test_wrong_views():
     model = build()
-    with pytest.raises(ValueError, match='2 global and 4 local views, got 5'):
-        model.loss(views()[:5])
+    images = views()
+    for wrong in (images[:5], [images[0], images[-1], *images[2:]]):
+        with pytest.raises(
+            ValueError, match=r'2 global and 4 local .*got \[\(128, 96\)'
+        ):
+            model.loss(wrong)
