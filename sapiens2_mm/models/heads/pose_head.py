@@ -106,9 +106,8 @@ class Sapiens2PoseHead(BaseHead):
             targets.append('keypoints')
         if target not in targets:
             raise ValueError(
-                f'{type(self).__name__}: target must be one of {targets}, got '
-                f'{target!r}; "keypoints" needs the decoder UDPHeatmap with '
-                f'heatmap_type "gaussian", got {decoder}'
+                f'target must be one of {targets}, got {target!r}; "keypoints" needs '
+                f'the decoder UDPHeatmap with heatmap_type "gaussian", got {decoder}'
             )
         self.target = target
 
@@ -205,9 +204,8 @@ class Sapiens2PoseHead(BaseHead):
         crop = tuple(batch_data_samples[0].metainfo.get('input_size', ()))
         if self.is_udp and crop and crop != self._input_size(heatmaps):
             raise ValueError(
-                f'heatmaps of width and height {tuple(heatmaps.shape[:-3:-1])} are of '
-                f'an input of {self._input_size(heatmaps)} by the decoder, the samples '
-                f'have input_size {crop}; correct heatmap_size of the decoder'
+                f'correct heatmap_size of the decoder: {tuple(heatmaps.shape[:-3:-1])} '
+                f'belong to an input of {self._input_size(heatmaps)}, not of {crop}'
             )
         preds = self.decode(heatmaps)
         if test_cfg.get('output_heatmaps', False):

@@ -291,9 +291,12 @@ class Sapiens2DiceLoss(SegLoss):
 
     Args:
         include_background: whether class 0 counts as a class.
-        smooth: added to numerator and denominator.
+        smooth: added to numerator and denominator; above 0.
         loss_weight: factor of the result.
         loss_name: key in the log; must start with ``loss_`` to be trained on.
+
+    Raises:
+        ValueError: if ``smooth`` is not positive.
 
     Source: official repository, first public release, segmentation configs.
     """
@@ -306,6 +309,8 @@ class Sapiens2DiceLoss(SegLoss):
         loss_name: str = 'loss_dice',
     ) -> None:
         super().__init__(loss_weight, loss_name)
+        if smooth <= 0:  # an ignored picture would be 0 / 0
+            raise ValueError(f'smooth must be positive, got {smooth}')
         self.include_background = include_background
         self.smooth = smooth
 

@@ -237,7 +237,7 @@ def test_errors(persons, feats):
             head.predict(flipped, samples, dict(FLIP_TEST, **option))
     coarse = MODELS.build(head_cfg(decoder=dict(CODEC, heatmap_size=(24, 32))))
     with pytest.raises(
-        ValueError, match=r'\(12, 16\) are of .*\(24.0, 32.0\) .*48, 64'
+        ValueError, match=r'\(12, 16\) belong to .*\(24.0, 32.0\), .*\(48, 64\)'
     ):
         coarse.predict(feats, samples)
     for meta, got in (({}, 0), (dict(flip_indices=list(range(17))), 17)):

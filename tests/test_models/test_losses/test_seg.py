@@ -196,3 +196,6 @@ def test_dice_module_and_its_error():
     torch.testing.assert_close(loss(logits, labels), 3 * dice_loss(logits, labels))
     with pytest.raises(ValueError, match='no pixel weights; remove the sampler'):
         loss(logits, labels, weight=torch.ones(2, 64, 48))
+    for smooth in (0, -1):
+        with pytest.raises(ValueError, match=f'must be positive, got {smooth}'):
+            Sapiens2DiceLoss(smooth=smooth)
