@@ -89,7 +89,8 @@ class LoadSegAnnotations(BaseTransform):
         if path is None:
             return results
         values = read_label_image(path, self.palette, self.backend_args)
-        _check_shape(values, path, results['ori_shape'], results)
+        size = get_entry(results, 'ori_shape', 'load the image before its labels')
+        _check_shape(values, path, size, results)
         lookup = label_lookup(
             results['num_classes'],
             results['label_map'],

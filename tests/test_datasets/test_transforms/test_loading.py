@@ -25,6 +25,13 @@ def test_masks_in_a_pipeline_for_inference():
         load.transform(dict(img_path='a.jpg'))
 
 
+def test_masks_before_the_image(tmp_path):
+    path = str(tmp_path / 'mask.png')
+    cv2.imwrite(path, np.zeros((4, 3), np.uint8))
+    with pytest.raises(ValueError, match=r'a.jpg has no ori_shape; load the image'):
+        LoadSegAnnotations()(dict(img_path='a.jpg', seg_map_path=path))
+
+
 @pytest.fixture
 def normals():
     values = np.random.default_rng(0).normal(size=(*SIZE, 3))
