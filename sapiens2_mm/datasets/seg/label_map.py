@@ -54,8 +54,8 @@ def compose_label_map(
     if wrong or not is_map:
         raise ValueError(
             f'label_map must be a dict, pixel values must be 0 to {_NUM_VALUES - 1}, '
-            f'targets 0 to {len(old_classes) - 1} or {ignore_index} (ignored), got '
-            f'{wrong or label_map!r:.80}'
+            f'targets must be 0 to {len(old_classes) - 1} or {ignore_index} (ignored), '
+            f'got {wrong or label_map!r:.80}'
         )
     position = {name: index for index, name in enumerate(new_classes)}
     return {
