@@ -58,11 +58,12 @@ def parse_arch(arch: str | dict) -> Arch:
         return ARCHS[arch.lower()]
     keys = [field.name for field in fields(Arch)]
     numbers = arch if isinstance(arch, dict) else {}
-    has_keys = set(keys[:-1]) <= set(numbers) <= set(keys)
-    if not has_keys or not are_ints(numbers.values(), 1, inf):
+    missing = [key for key in keys[:-1] if key not in numbers]
+    unknown = [key for key in numbers if key not in keys]
+    if missing or unknown or not are_ints(numbers.values(), 1, inf):
         raise ValueError(
             f'Sapiens2: unknown arch {arch!r}; use one of {list(ARCHS)} or a dict of '
-            f'positive ints {keys}, of which the last may be left out'
+            f'positive ints; missing {missing}, unknown {unknown}'
         )
     sizes = Arch(**numbers)
     shares_keys = sizes.num_layers > 2 * _NUM_FULL_BLOCKS
