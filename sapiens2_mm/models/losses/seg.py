@@ -168,11 +168,9 @@ class WeightedCrossEntropyLoss(SegLoss):
         loss_name: str = 'loss_ce',
     ) -> None:
         super().__init__(loss_weight, loss_name)
-        if average not in ('pixels', 'class_weight'):
-            raise ValueError(
-                "WeightedCrossEntropyLoss: average must be 'pixels' or "
-                f"'class_weight', got {average!r}"
-            )
+        averages = ('pixels', 'class_weight')
+        if average not in averages:
+            raise ValueError(f'average must be one of {averages}, got {average!r}')
         self.class_weight = None if class_weight is None else tuple(class_weight)
         self.average = average
         # Not a buffer: a buffer made on the meta device would lose its values.
