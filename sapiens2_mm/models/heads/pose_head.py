@@ -14,7 +14,12 @@ from torch import Tensor, nn
 
 from sapiens2_mm.registry import MODELS
 
-from ..codecs import decode_udp_heatmaps, encode_udp_heatmaps, heatmap_pck
+from ..codecs import (
+    decode_udp_heatmaps,
+    encode_targets,
+    heatmap_pck,
+    packed_targets,
+)
 from ..layers.conv_stack import make_conv_layers, make_deconv_layers
 
 # Parts of the metainfo with one entry per keypoint, in its raw and its parsed form.
@@ -161,10 +166,11 @@ class Sapiens2PoseHead(BaseHead):
             raise ValueError(f'target "{self.target}" of the head needs {needed}')
         pred = self.forward(feats)
         if self.target == 'keypoints':
-            target, weights = self._encode(batch_data_samples, pred.device)
+            target, weights = encode_targets(
+                batch_data_samples, self.decoder, pred.device
+            )
         else:
-            target = torch.stack([d.gt_fields.heatmaps for d in batch_data_samples])
-            weights = _packed_weights(batch_data_samples)
+            target, weights = packed_targets(batch_data_samples)
         losses = dict(loss_kpt=self.loss_module(pred, target, weights))
         if (train_cfg or {}).get('compute_acc', True):
             losses['acc_pose'] = heatmap_pck(pred, target, weights)
@@ -237,38 +243,3 @@ class Sapiens2PoseHead(BaseHead):
             strict=True,
         )
         return tuple(length * whole / part for length, whole, part in sizes)
-
-    def _encode(
-        self, batch_data_samples: list[PoseDataSample], device: torch.device
-    ) -> tuple[Tensor, Tensor]:
-        """Targets (B, K, H, W) and weights (B, K) from keypoints, on ``device``."""
-        points = []
-        for sample in batch_data_samples:
-            instances: Any = sample.gt_instances
-            visible = np.asarray(instances.keypoints_visible, dtype=np.float32)
-            if visible.ndim == 3:  # mmpose's KeypointConverter adds a weight
-                visible = visible[..., 0]
-            keypoints = np.asarray(instances.transformed_keypoints, dtype=np.float32)
-            points.append(np.dstack((keypoints[..., :2], visible)))
-        batch = torch.from_numpy(np.concatenate(points)).to(device)
-        keypoints, visible = batch[..., :2], batch[..., 2]
-        size = keypoints.new_tensor(self.decoder.input_size)
-        inside = ((keypoints >= 0) & (keypoints < size)).all(-1)
-        target, weights = encode_udp_heatmaps(
-            keypoints,
-            visible * inside,
-            self.decoder.input_size,
-            self.decoder.heatmap_size,
-            self.decoder.sigma,
-        )
-        labels = batch_data_samples[0].get('gt_instance_labels', {})
-        if 'keypoint_weights' in labels:
-            weights = _packed_weights(batch_data_samples) * (weights > 0)
-        return target, weights
-
-
-def _packed_weights(batch_data_samples: list[PoseDataSample]) -> Tensor:
-    """(B, K) weights that the pipeline made."""
-    return torch.cat(
-        [d.gt_instance_labels.keypoint_weights for d in batch_data_samples]
-    )

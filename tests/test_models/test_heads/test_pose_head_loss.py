@@ -12,6 +12,7 @@ from mmpose.datasets.transforms import KeypointConverter, PackPoseInputs, Random
 from tiny_pose_head import FLIP_INDICES, INPUT, K, head_cfg, packed
 
 from sapiens2_mm.datasets import Sapiens2TopdownAffine
+from sapiens2_mm.models.codecs import encode_targets
 
 
 @pytest.mark.parametrize(
@@ -30,7 +31,7 @@ def test_device_targets_equal_the_classic_path(persons, feats, loss):
     samples = [packed(*person) for person in persons]
     classic = [packed(*person, classic=True) for person in persons]
 
-    target, weights = head._encode(samples, 'cpu')
+    target, weights = encode_targets(samples, head.decoder, 'cpu')
     expected = torch.stack([sample.gt_fields.heatmaps for sample in classic])
     torch.testing.assert_close(target, expected, atol=2e-6, rtol=0)
     assert torch.equal(
@@ -55,7 +56,7 @@ def test_keypoints_that_train_nothing(feats):
     visible = np.float32([[0, 0, 1, 1, 1]])
     head = MODELS.build(head_cfg())
     for seen in (visible, np.stack((visible, np.ones_like(visible)), axis=-1)):
-        target, weights = head._encode([packed(keypoints, seen)], 'cpu')
+        target, weights = encode_targets([packed(keypoints, seen)], head.decoder, 'cpu')
         assert weights.tolist() == [[0, 0, 1, 0, 0]]
         assert target.amax((2, 3))[0].tolist()[2] > 0.9
         assert target[0, [0, 1, 3, 4]].abs().max() == 0
@@ -71,7 +72,7 @@ def test_targets_leave_the_host_as_float32(persons, feats, monkeypatch):
         torch.Tensor, 'to', lambda self, *a: sent.append(self.dtype) or to(self, *a)
     )
     samples = [packed(k.astype(np.float64), v.astype(np.float64)) for k, v in persons]
-    target, weights = MODELS.build(head_cfg())._encode(samples, 'cpu')
+    target, weights = encode_targets(samples, MODELS.build(head_cfg()).decoder, 'cpu')
     assert sent == [torch.float32]
     assert target.dtype == weights.dtype == torch.float32
 
@@ -114,11 +115,11 @@ def test_joint_weights_of_the_metainfo_weigh_keypoints(persons, feats):
     weights = [3.0, 1.0, 0.5, 1.0, 0.0]
     weighted = [crop(*person, weights) for person in persons]
     uniform = [crop(*person, [1.0] * K) for person in persons]
-    target, visible = head._encode(uniform, 'cpu')
-    bare = head._encode([packed(*person) for person in persons], 'cpu')
+    target, visible = encode_targets(uniform, head.decoder, 'cpu')
+    bare = encode_targets([packed(*person) for person in persons], head.decoder, 'cpu')
     assert torch.equal(visible, bare[1]) and visible.sum() > 5
     expected = visible * torch.tensor(weights)
-    assert torch.equal(head._encode(weighted, 'cpu')[1], expected)
+    assert torch.equal(encode_targets(weighted, head.decoder, 'cpu')[1], expected)
     error = (head(feats) - target).square().mean((2, 3))
     loss = head.loss(feats, weighted)['loss_kpt']
     torch.testing.assert_close(loss, 10 * (error * expected).mean())
@@ -138,10 +139,10 @@ def test_another_number_of_keypoints_after_a_converter(persons, feats):
     convert = KeypointConverter(num_keypoints=3, mapping=[(0, 0), (2, 1), (4, 2)])
     sample = crop(keypoints, visible, [1.0] * K, [convert])
     head = MODELS.build(head_cfg(out_channels=3))
-    plain = MODELS.build(head_cfg())._encode(
-        [crop(keypoints, visible, [1.0] * K)], 'cpu'
-    )
-    for got, full in zip(head._encode([sample], 'cpu'), plain, strict=True):
+    plain = encode_targets([crop(keypoints, visible, [1.0] * K)], head.decoder, 'cpu')
+    for got, full in zip(
+        encode_targets([sample], head.decoder, 'cpu'), plain, strict=True
+    ):
         torch.testing.assert_close(got, full[:, [0, 2, 4]], atol=2e-6, rtol=0)
         assert got.dtype == torch.float32
     assert head.loss((feats[0][:1],), [sample])['loss_kpt'] > 0
