@@ -1,7 +1,10 @@
 """Fixtures of the run tests."""
 
+import logging
+
 import pytest
 from mmengine.config import Config
+from mmengine.logging import MMLogger
 
 NAME = 'sapiens2-tiny_udp-heatmap_1xb8_humans308-256x192.py'
 
@@ -28,3 +31,25 @@ def pose_config(repo_dir, mini_coco, table5, tmp_path):
     cfg.train_cfg.update(max_iters=2, val_interval=2)
     cfg.work_dir = str(tmp_path / 'work')
     return cfg
+
+
+@pytest.fixture
+def lines(monkeypatch):
+    """What is logged by the runners of a test, as (level, text)."""
+    found = []
+
+    class Keep(logging.Handler):
+        def emit(self, record):
+            found.append((record.levelname, record.getMessage()))
+
+    handler = Keep()
+    original = MMLogger.get_instance.__func__
+
+    def get_instance(cls, *args, **kwargs):
+        logger = original(cls, *args, **kwargs)
+        if handler not in logger.handlers:
+            logger.addHandler(handler)
+        return logger
+
+    monkeypatch.setattr(MMLogger, 'get_instance', classmethod(get_instance))
+    return found

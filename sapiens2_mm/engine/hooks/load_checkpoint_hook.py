@@ -9,7 +9,6 @@ from mmengine.optim import OptimWrapper, OptimWrapperDict
 from mmengine.runner import Runner
 from torch import nn
 
-from sapiens2_mm.checkpoint.errors import CheckpointError, holds_weights_only
 from sapiens2_mm.checkpoint.loading import fill_parameters, log_summary
 from sapiens2_mm.checkpoint.matching import match
 from sapiens2_mm.checkpoint.strictness import (
@@ -20,6 +19,12 @@ from sapiens2_mm.checkpoint.strictness import (
 )
 from sapiens2_mm.registry import HOOKS
 
+from ..resuming import (
+    check_same_optimizer,
+    check_training_state,
+    follow_config,
+    optimizer_names,
+)
 from .atomic_checkpoint_hook import latest_checkpoint
 
 _HEADS = ('head.', 'decode_head.')
@@ -32,7 +37,8 @@ class LoadCheckpointHook(Hook):
     * Testing needs every weight.
     * Training by ``load_from`` needs the whole backbone. The head may be absent, or
       end in a layer of another size: that part starts untrained, with one warning.
-    * Resuming needs the same model and optimizer.
+    * Resuming needs the same model and optimizer. Settings of the optimizer and its
+      schedule that were changed in the config hold from then on, with one warning.
 
     ``model.init_cfg = dict(type='Pretrained', checkpoint=...)`` of a whole model is
     loaded as ``load_from`` is, if there is no ``load_from``.
@@ -59,6 +65,9 @@ class LoadCheckpointHook(Hook):
             # mmengine's own loading of it says nothing if no key matches.
             runner._load_from, model.init_cfg = path, None
 
+    def before_save_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
+        checkpoint['meta']['optimizers'] = optimizer_names(runner.optim_wrapper)
+
     def after_load_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
         """Give the weights the model's names.
 
@@ -70,11 +79,12 @@ class LoadCheckpointHook(Hook):
             return  # sharded weights have other shapes; their strategy checks them
         source = getattr(checkpoint, 'source', 'the checkpoint')
         if runner._resume:
-            _check_training_state(runner, checkpoint, source)
+            check_training_state(runner, checkpoint, source)
         found = match(checkpoint['state_dict'], model, source)
         if runner._resume:
             check_resume(found, source)
-            _check_parameter_groups(runner, checkpoint, source)
+            check_same_optimizer(runner, checkpoint, source)
+            follow_config(runner, checkpoint, source)
         elif isinstance(runner.optim_wrapper, OptimWrapper | OptimWrapperDict):
             warning = check_training(found, source, self.allow_missing)
             if warning:
@@ -104,37 +114,3 @@ def _unwrapped(model: nn.Module) -> nn.Module:
     while is_model_wrapper(model) or isinstance(model, BaseTTAModel):
         model = model.module
     return model
-
-
-def _check_training_state(runner: Runner, checkpoint: dict, source: str) -> None:
-    if 'optimizer' not in checkpoint or 'iter' not in checkpoint['meta']:
-        raise holds_weights_only(source)
-    theirs = _num_schedulers(checkpoint.get('param_schedulers'))
-    ours = _num_schedulers(runner.param_schedulers)
-    if ours and theirs != ours:  # mmengine would start the others anew, unsaid
-        raise CheckpointError(
-            f'cannot resume from {source}: it holds the states of {theirs} parameter '
-            f'schedulers, this run has {ours}; it is incomplete, or the settings have '
-            'changed. Start a new run from its weights by load_from instead'
-        )
-
-
-def _num_schedulers(schedulers: list | dict | None) -> int | dict[str, int]:
-    if isinstance(schedulers, dict):  # of several optimizers
-        return {name: len(of_one) for name, of_one in schedulers.items()}
-    return len(schedulers or [])
-
-
-def _check_parameter_groups(runner: Runner, checkpoint: dict, source: str) -> None:
-    theirs = _group_sizes(checkpoint['optimizer'])
-    ours = _group_sizes(runner.optim_wrapper.state_dict())
-    if theirs != ours:
-        raise CheckpointError(
-            f'cannot resume from {source}: its optimizer has {len(theirs)} parameter '
-            f'groups with {sum(theirs)} parameters, this run {len(ours)} with '
-            f'{sum(ours)}. Start a new run from its weights by load_from instead'
-        )
-
-
-def _group_sizes(state: dict) -> list[int]:
-    return [len(group['params']) for group in state.get('param_groups', [])]

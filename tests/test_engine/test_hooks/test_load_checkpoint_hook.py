@@ -1,5 +1,3 @@
-import logging
-
 import pytest
 import torch
 from mmengine.model import BaseTTAModel
@@ -10,30 +8,6 @@ from sapiens2_mm.checkpoint import CheckpointError
 
 def weights(model):
     return {key: value.clone() for key, value in model.state_dict().items()}
-
-
-@pytest.fixture
-def lines(monkeypatch):
-    """What is logged, as (level, text)."""
-    found = []
-
-    class Keep(logging.Handler):
-        def emit(self, record):
-            found.append((record.levelname, record.getMessage()))
-
-    handler = Keep()
-    from mmengine.logging import MMLogger
-
-    original = MMLogger.get_instance.__func__
-
-    def get_instance(cls, *args, **kwargs):
-        logger = original(cls, *args, **kwargs)
-        if handler not in logger.handlers:
-            logger.addHandler(handler)
-        return logger
-
-    monkeypatch.setattr(MMLogger, 'get_instance', classmethod(get_instance))
-    return found
 
 
 FORMS = {

@@ -117,7 +117,8 @@ def test_resume_with_other_parameter_groups_points_to_load_from(tmp_path):
     toy_runner(tmp_path / 'a', iterations=1).train()
     runner = toy_runner(tmp_path / 'a', ToyModel(frozen_stages=1), resume=True)
     with pytest.raises(
-        CheckpointError, match=r'parameter groups.*by load_from instead'
+        CheckpointError,
+        match=r'sizes of the parameter groups are.*by load_from instead',
     ):
         runner.train()
 
@@ -140,13 +141,13 @@ def test_resume_without_the_state_of_the_schedule_is_refused(tmp_path):
     ).train()
     runner = toy_runner(tmp_path / 'a', iterations=2, resume=True)
     count = len(runner.param_schedulers)
-    message = f'it holds the states of 0 parameter schedulers, this run has {count}; '
+    message = rf'schedulers is 0 in it and {count} in this run; it is incomplete'
     with pytest.raises(CheckpointError, match=message):
         runner.train()
     toy_runner(tmp_path / 'b', iterations=1).train()
     runner = toy_runner(tmp_path / 'b', iterations=2, resume=True)
     runner.param_schedulers = [*runner.param_schedulers, runner.param_schedulers[0]]
-    message = f'the states of {count} parameter schedulers, this run has {count + 1}'
+    message = f'parameter schedulers is {count} in it and {count + 1} in this run'
     with pytest.raises(CheckpointError, match=message):
         runner.train()
 
