@@ -207,7 +207,8 @@ def test_resume_of_tar_shards(make_config, data_dir, tmp_path):
         )
         cfg.train_dataloader.dataset = dict(
             type='sapiens2_mm.TarShardDataset',
-            shards=str(tmp_path / 'shards'),
+            shards=[str(tmp_path / 'shards'), 'pipe:exit 1'],  # one fails
+            num_retries=0,
             shuffle_buffer=2,
             shards_per_block=2,
             pipeline=PIPELINE,
@@ -215,6 +216,26 @@ def test_resume_of_tar_shards(make_config, data_dir, tmp_path):
         cfgs.append(cfg)
     first, again = train(cfgs[0]), resumed(cfgs[1], cfgs[0])
     assert_same_state(first, again, rtol=0, atol=0)
+    for runner in (first, again):
+        report = Path(runner.log_dir, 'unusable_images.txt').read_text('utf-8')
+        assert (
+            report == 'pipe:exit 1: OSError: exit status 1 of exit 1; tried 1 times\n'
+        )
+
+
+def test_reports_of_unusable_images_survive_a_resume(make_config, data_dir, tmp_path):
+    good = data_dir / 'synthetic_humans' / 'rgb' / '000001.jpg'
+    shutil.copytree(good.parent, tmp_path / 'images')
+    (tmp_path / 'images' / good.name).write_text('text')
+    straight, second = (
+        make_config(name, data_root=str(tmp_path / 'images'))
+        for name in ('straight', 'second')
+    )
+    train(straight)
+    shutil.copy(good, tmp_path / 'images')  # only the report knows of it now
+    again = resumed(second, straight)
+    report = Path(again.log_dir, 'unusable_images.txt').read_text('utf-8')
+    assert '000001.jpg: cannot identify' in report and len(report.splitlines()) == 1
 
 
 def test_resume_does_not_read_old_images(make_config, monkeypatch):

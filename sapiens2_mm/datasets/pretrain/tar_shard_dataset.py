@@ -1,51 +1,60 @@
 """A stream of images from WebDataset tar shards."""
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
-from pathlib import Path
+from collections.abc import Iterator, Sequence
+from fnmatch import fnmatchcase
+from itertools import count, groupby
 
-import braceexpand
 import numpy as np
 from mmengine.dataset import Compose
 from mmengine.dist import get_dist_info
 from torch.utils.data import IterableDataset, get_worker_info
-from webdataset.gopen import gopen
-from webdataset.tariterators import group_by_keys, tar_file_expander
+from webdataset.tariterators import base_plus_ext
 
 from sapiens2_mm.registry import DATASETS
 
 from ..io.folder import IMAGE_SUFFIXES
 from ..io.image import decode_image
+from .shard_list import list_shards
 from .skipping import Skip, check_skips, read_or_skip
+from .tar_file import read_members
 
-IMAGE_KEYS = tuple(suffix[1:] for suffix in IMAGE_SUFFIXES)
-Position = tuple[int, int, int]  # (pass, block, samples read of the block)
+Position = tuple[int, int]  # (block, images read of the block)
 
 
 @DATASETS.register_module()
 class TarShardDataset(IterableDataset):
     """Images for pretraining from tar files written in the WebDataset layout.
 
-    Every pass has its own order of shards and deals them out to the readers, which
-    are the loader workers of all processes: a shard, and so an image, is read once per
-    pass. A reader opens ``shards_per_block`` of its shards at a time, draws from them
-    at random into a buffer, and from the buffer at random.
+    The passes over the shards, each in an order of its own, follow each other without
+    a gap. Readers, which are the loader workers of all processes, take turns at that
+    row: a shard, and so an image, is read once per pass, and all readers are in the
+    same pass, however many they are. A reader opens ``shards_per_block`` shards at a
+    time, draws from them at random into a buffer, and from the buffer at random.
+
+    Names are read by the rules of WebDataset: up to the first dot of the file name
+    they are the key of a sample, the rest names its field. The image of a sample is
+    its ``jpg``, ``png`` or the like, else its ``name.jpg``; further ones of the same
+    kind are reported and left out, unless ``image_keys`` asks for them. A shard that
+    cannot be read to its end is tried again, then reported; what was read of it counts.
 
     Each sample carries its ``position``. A run that gives the positions of the last
     samples it used to ``seek`` continues as if it had never stopped; blocks that are
     done are not read again. All randomness depends on the seed, the reader, and the
     position.
 
-    The pipeline starts with ``img`` (H, W, 3) uint8 BGR, ``img_path`` (shard and key),
-    ``rng``, ``skipped`` as in ``UnlabeledImageDataset``, and ``position``: (reader
-    within the process, pass, block, samples of the block).
+    The pipeline starts with ``img`` (H, W, 3) uint8 BGR, ``img_path`` (shard and
+    member), ``rng``, ``skipped`` as in ``UnlabeledImageDataset``, and ``position``:
+    (reader within the process, block, images of the block).
 
     Args:
-        shards: a folder of ``.tar`` files, a path or URL with ``{000..123}`` ranges,
-            or a list of such.
+        shards: a folder of ``.tar`` files, a path, command (``pipe:...``) or URL with
+            ``{000..123}`` ranges, or a list of such.
         pipeline: transforms.
-        shuffle_buffer: samples in the buffer of a reader, still encoded.
+        image_keys: shell patterns of the fields that are images, such as ``'*jpg'``;
+            each is an image of its own. None takes one per sample, see above.
+        num_retries: further tries of a shard that fails, without a new image.
+        shuffle_buffer: images in the buffer of a reader, still encoded.
         shards_per_block: shards that a reader has open.
         min_short_side: smaller images are left out, pixels; 0 takes all.
         max_skips: unusable images in a row that end the run.
@@ -53,7 +62,7 @@ class TarShardDataset(IterableDataset):
         seed: of all randomness; None is that of the run, as for ``DrawSampler``.
 
     Raises:
-        ValueError: if there are fewer shards than readers.
+        ValueError: if there is no shard.
         RuntimeError: if ``max_skips`` is exceeded.
     """
 
@@ -63,6 +72,8 @@ class TarShardDataset(IterableDataset):
         self,
         shards: str | Sequence[str],
         pipeline: Sequence[dict],
+        image_keys: Sequence[str] | None = None,
+        num_retries: int = 2,
         shuffle_buffer: int = 1000,
         shards_per_block: int = 4,
         min_short_side: int = 0,
@@ -71,8 +82,10 @@ class TarShardDataset(IterableDataset):
         seed: int | None = None,
     ) -> None:
         super().__init__()
-        self.shards = _list_shards(shards)
+        self.shards = list_shards(shards)
         self.pipeline = Compose(pipeline)
+        self.image_keys = image_keys
+        self.num_retries = num_retries
         self.shuffle_buffer = shuffle_buffer
         self.shards_per_block = shards_per_block
         self.min_short_side = min_short_side
@@ -119,119 +132,124 @@ class TarShardDataset(IterableDataset):
     def _read(self, reader: int, num_workers: int) -> Iterator[dict]:
         number = self.rank * num_workers + reader  # among all readers
         num_readers = self.world_size * num_workers
-        if len(self.shards) < num_readers:
-            raise ValueError(
-                f'TarShardDataset: {len(self.shards)} shards cannot be shared by '
-                f'{num_readers} readers ({self.world_size} processes x {num_workers})'
-            )
-        start = self.positions[reader] if self.positions else (0, 0, 0)
+        start = self.positions[reader] if self.positions else (0, 0)
         skipped: list[Skip] = []
-        for number_of_pass, block, shards in self._schedule(number, num_readers, start):
-            seed = [self.seed or 0, number, number_of_pass, block]
-            for count, sample in enumerate(self._mix(shards, seed, skipped), 1):
-                if (number_of_pass, block, count) <= start:
+        for block, shards in self._blocks(number, num_readers, start[0]):
+            seed = [self.seed or 0, number, block]
+            for place, (name, data) in enumerate(self._mix(shards, seed, skipped), 1):
+                if (block, place) <= start:
                     continue  # used before the run was stopped
-                name, image = self._decode(sample, skipped)
+                image = read_or_skip(
+                    lambda name=name, data=data: decode_image(data, name),
+                    name,
+                    self.min_short_side,
+                    skipped,
+                )
                 if image is None:
                     check_skips(skipped, self.max_skips, type(self).__name__)
                     continue
                 results = dict(img=image, img_path=name)
-                results['rng'] = np.random.default_rng([*seed, count])
-                results['position'] = (reader, number_of_pass, block, count)
+                results['rng'] = np.random.default_rng([*seed, place])
+                results['position'] = (reader, block, place)
                 results['skipped'] = skipped.copy()
                 skipped.clear()
                 yield self.pipeline(results)
             check_skips(skipped, self.max_skips, type(self).__name__)
 
-    def _schedule(
-        self, number: int, num_readers: int, start: Position
-    ) -> Iterator[tuple[int, int, np.ndarray]]:
-        """Passes, blocks and their shards (indices) for one of the readers."""
-        number_of_pass, first_block, _ = start
-        while True:
-            order = np.random.default_rng([self.seed or 0, number_of_pass])
-            own = order.permutation(len(self.shards))[number::num_readers]
-            for begin in range(0, len(own), self.shards_per_block):
-                block = begin // self.shards_per_block
-                if block >= first_block:
-                    shards = own[begin : begin + self.shards_per_block]
-                    yield number_of_pass, block, shards
+    def _blocks(
+        self, number: int, num_readers: int, first: int
+    ) -> Iterator[tuple[int, list[str]]]:
+        """Blocks of one of the readers, from the first wanted on, and their shards."""
+        for block in count(first):
+            begin = block * self.shards_per_block
+            turns = range(begin, begin + self.shards_per_block)
+            places = [turn * num_readers + number for turn in turns]
             if not self.repeat:
-                return
-            number_of_pass, first_block = number_of_pass + 1, 0
+                places = [place for place in places if place < len(self.shards)]
+                if not places:
+                    return
+            yield block, [self._shard_at(place) for place in places]
+
+    def _shard_at(self, place: int) -> str:
+        """A shard by its place in the row of all passes."""
+        number_of_pass, index = divmod(place, len(self.shards))
+        rng = np.random.default_rng([self.seed or 0, number_of_pass])
+        return self.shards[rng.permutation(len(self.shards))[index]]
 
     def _mix(
-        self, shards: np.ndarray, seed: list[int], skipped: list[Skip]
-    ) -> Iterator[dict]:
-        """Encoded samples of some shards in random order.
-
-        A shard that breaks off or is empty is noted in ``skipped``; what was read of
-        it counts.
-        """
+        self, shards: list[str], seed: list[int], skipped: list[Skip]
+    ) -> Iterator[tuple[str, bytes]]:
+        """Encoded images of some shards in random order."""
         rng = np.random.default_rng(seed)
-
-        def note(error: Exception) -> bool:
-            skipped.append((self.shards[shard], repr(error)))
-            return False
-
-        streams, filled = [], set()
-        for shard in shards:
-            streams.append((shard, _read_shard(self.shards[shard], note)))
-        buffer: list[dict] = []
+        streams = [self._images(shard, skipped) for shard in shards]
+        buffer: list[tuple[str, bytes]] = []
         while streams:
             place = rng.integers(len(streams))
-            shard, stream = streams[place]
-            sample = next(stream, None)
-            if sample is None:
+            image = next(streams[place], None)
+            if image is None:
                 del streams[place]
-                if shard not in filled:
-                    skipped.append((self.shards[shard], 'no sample'))
-                continue
-            filled.add(shard)
-            if len(buffer) < self.shuffle_buffer:
-                buffer.append(sample)
+            elif len(buffer) < self.shuffle_buffer:
+                buffer.append(image)
             else:
                 chosen = rng.integers(len(buffer))
-                buffer[chosen], sample = sample, buffer[chosen]
-                yield sample
+                buffer[chosen], image = image, buffer[chosen]
+                yield image
         rng.shuffle(buffer)
         yield from buffer
 
-    def _decode(
-        self, sample: dict, skipped: list[Skip]
-    ) -> tuple[str, np.ndarray | None]:
-        """Name and image of a sample; no image if it is left out."""
-        name = f'{sample["__url__"]}: {sample["__key__"]}'
-        key = next((key for key in IMAGE_KEYS if key in sample), None)
-        if key is None:
-            skipped.append((name, f'no image among {sorted(sample)}'))
-            return name, None
-        name = f'{name}.{key}'
-        return name, read_or_skip(
-            lambda: decode_image(sample[key], name), name, self.min_short_side, skipped
-        )
+    def _images(self, shard: str, skipped: list[Skip]) -> Iterator[tuple[str, bytes]]:
+        """Names and contents of the images of a shard, undecoded.
+
+        Samples without an image, further images, and a shard that fails or has no
+        sample are noted in ``skipped``.
+        """
+        members = read_members(shard, self._is_image, self.num_retries)
+        samples = groupby(members, key=lambda member: base_plus_ext(member[0])[0])
+        is_empty = True
+        try:
+            for key, files in samples:
+                if key is None:  # a name without a field
+                    continue
+                is_empty = False
+                for name, data in self._images_of(shard, key, list(files), skipped):
+                    yield f'{shard}: {name}', data
+        except OSError as err:
+            skipped.append((shard, str(err)))
+        else:
+            if is_empty:
+                skipped.append((shard, 'no sample'))
+
+    def _images_of(
+        self,
+        shard: str,
+        key: str,
+        files: list[tuple[str, bytes]],
+        skipped: list[Skip],
+    ) -> list[tuple[str, bytes]]:
+        images = [file for file in files if self._is_image(file[0])]
+        if not images:
+            fields = sorted(_field(name) for name, _ in files)
+            skipped.append((f'{shard}: {key}', f'no image among {fields}'))
+        if self.image_keys is not None:
+            return images
+        plain = [file for file in images if '.' not in _field(file[0])]
+        images = sorted(plain or images, key=_suffix_rank)
+        for name, _ in images[1:]:
+            reason = f'{images[0][0]} is the image of this sample; see image_keys'
+            skipped.append((f'{shard}: {name}', reason))
+        return images[:1]
+
+    def _is_image(self, name: str) -> bool:
+        if self.image_keys is None:
+            return f'.{_field(name)}'.endswith(IMAGE_SUFFIXES)
+        return any(fnmatchcase(_field(name), pattern) for pattern in self.image_keys)
 
 
-def _read_shard(url: str, handler: Callable[[Exception], bool]) -> Iterator[dict]:
-    """Samples of one tar file: a dict from extension to bytes, and ``__key__``."""
-    try:
-        stream = gopen(url)
-    except OSError as err:
-        handler(err)
-        return
-    with closing(stream):
-        files = tar_file_expander([dict(url=url, stream=stream)], handler=handler)
-        yield from group_by_keys(files, handler=handler)
+def _field(name: str) -> str:
+    """Of the name of a member: what follows the first dot of its file name."""
+    return (base_plus_ext(name)[1] or '').lower()
 
 
-def _list_shards(shards: str | Sequence[str]) -> list[str]:
-    """Paths or URLs, from a folder, a pattern, or a list of those."""
-    if not isinstance(shards, str):
-        return [name for entry in shards for name in _list_shards(entry)]
-    if Path(shards).is_dir():
-        found = sorted(str(path) for path in Path(shards).rglob('*.tar'))
-    else:
-        found = list(braceexpand.braceexpand(shards))
-    if not found:
-        raise ValueError(f'TarShardDataset: no .tar file in the folder {shards}')
-    return found
+def _suffix_rank(file: tuple[str, bytes]) -> int:
+    field = f'.{_field(file[0])}'
+    return [field.endswith(suffix) for suffix in IMAGE_SUFFIXES].index(True)

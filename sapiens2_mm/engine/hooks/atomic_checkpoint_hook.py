@@ -71,7 +71,9 @@ class AtomicCheckpointHook(CheckpointHook):
     Checkpoints and ``last_checkpoint`` appear complete under their final names, and an
     old checkpoint is removed only when the new one is on the disk; mmengine writes in
     place and removes first. Only files of the run in its own folder are ever removed;
-    a run that is resumed from another folder leaves that one as it is. All arguments
+    a run that is resumed from another folder leaves that one as it is. A hook's method
+    ``before_save_in_all_processes(runner)`` is called in all of them beforehand;
+    ``before_save_checkpoint`` is called in the one that writes. All arguments
     are those of ``CheckpointHook``; with ``backend_args`` or a remote ``out_dir`` the
     writing is left to that storage.
     """
@@ -137,6 +139,7 @@ class AtomicCheckpointHook(CheckpointHook):
         name = self.filename_tmpl.format(step)
         self.last_ckpt = self.file_backend.join_path(self.out_dir, name)
         runner.message_hub.update_info('last_ckpt', self.last_ckpt)
+        runner.call_hook('before_save_in_all_processes')
         runner.save_checkpoint(
             self.out_dir,
             name,

@@ -1,8 +1,9 @@
 """Keeps account of the images of a pretraining run."""
 
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
-import torch
 from mmengine import dist
 from mmengine.hooks import Hook
 from mmengine.runner import Runner
@@ -10,7 +11,7 @@ from mmengine.runner import Runner
 from sapiens2_mm.datasets.pretrain.skipping import describe_skip
 from sapiens2_mm.registry import HOOKS
 
-_KEY = 'data_positions'
+_REASONS, _POSITIONS = 'skip_reasons', 'shard_positions'
 _NUM_SHOWN = 20
 
 
@@ -18,25 +19,27 @@ _NUM_SHOWN = 20
 class PretrainDataHook(Hook):
     """Names unusable images at the end, and remembers the place in a stream of shards.
 
-    Unusable images are counted once each. While training, the log shows the number of
-    one process as ``skipped_images``; at the end that of all processes and the first 20
-    messages. All are written to ``unusable_images.txt`` in the log folder.
+    Unusable images and shards are counted once each. While training, the log shows the
+    number of one process as ``skipped_images``; at the end that of all processes and
+    the first 20 messages. All are written to ``unusable_images.txt`` in the log folder,
+    those from before a resume too.
 
     For data with a ``seek`` method (``TarShardDataset``) the positions of all readers
-    are stored in every checkpoint and handed back on resume.
+    are stored in every checkpoint and handed back on resume. With several processes
+    this needs ``AtomicCheckpointHook``.
     """
 
     priority = 'NORMAL'  # before the checkpoint is written
 
     def __init__(self) -> None:
         self.reasons: dict[str, str] = {}  # by name of the image
-        self.positions: list[tuple[int, int, int]] = []  # of this process's readers
-        self.of_all: list[torch.Tensor] = []  # the same, of all processes
+        self.positions: list[tuple[int, int]] = []  # of this process's readers
+        self.of_all: dict[str, Any] = {}  # what a checkpoint gets
 
     def before_train(self, runner: Runner) -> None:
         loader = runner.train_dataloader
         if not self.positions and hasattr(loader.dataset, 'seek'):
-            self.positions = [(0, 0, 0)] * max(1, loader.num_workers)
+            self.positions = [(0, 0)] * max(1, loader.num_workers)
 
     def after_train_iter(
         self,
@@ -53,12 +56,18 @@ class PretrainDataHook(Hook):
         if self.positions:
             reader, *position = samples[-1].position
             self.positions[reader] = tuple(position)
-            # Now, not when a checkpoint is written: that is done by one process only.
-            self.of_all = dist.all_gather(torch.tensor(self.positions))
+
+    def before_save_in_all_processes(self, runner: Runner) -> None:
+        """Collect the parts of a checkpoint; ``AtomicCheckpointHook`` calls this."""
+        parts = dist.all_gather_object((self.reasons, self.positions))
+        self.of_all = {_REASONS: _merge(reasons for reasons, _ in parts)}
+        if self.positions:
+            self.of_all[_POSITIONS] = [positions for _, positions in parts]
 
     def before_save_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
-        if self.of_all:
-            checkpoint[_KEY] = [positions.tolist() for positions in self.of_all]
+        if runner.world_size == 1:  # any hook may write it
+            self.before_save_in_all_processes(runner)
+        checkpoint.update(self.of_all)
 
     def after_load_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
         """Seek, if the run is being continued.
@@ -66,10 +75,21 @@ class PretrainDataHook(Hook):
         Raises:
             ValueError: if the number of processes has changed.
         """
-        if _KEY not in checkpoint or not runner._resume:
+        if not runner._resume:
             return
-        positions = checkpoint[_KEY]
         rank, world_size = dist.get_dist_info()
+        if rank == 0:
+            self.reasons = dict(checkpoint.get(_REASONS, {}))
+        dataset = runner.train_dataloader.dataset
+        if not hasattr(dataset, 'seek'):
+            return
+        positions = checkpoint.get(_POSITIONS)
+        if positions is None:
+            runner.logger.warning(
+                'the checkpoint does not say how far the run had read its shards; they '
+                'are read from the beginning'
+            )
+            return
         if len(positions) != world_size:
             raise ValueError(
                 f'PretrainDataHook: the run to continue had {len(positions)} processes,'
@@ -77,12 +97,10 @@ class PretrainDataHook(Hook):
                 'load_from'
             )
         self.positions = [tuple(position) for position in positions[rank]]
-        runner.train_dataloader.dataset.seek(self.positions, checkpoint['meta']['iter'])
+        dataset.seek(self.positions, checkpoint['meta']['iter'])
 
     def after_train(self, runner: Runner) -> None:
-        reasons: dict[str, str] = {}
-        for part in dist.all_gather_object(self.reasons):
-            reasons |= part
+        reasons = _merge(dist.all_gather_object(self.reasons))
         if not reasons or dist.get_rank() > 0:
             return
         messages = [describe_skip(*item) for item in sorted(reasons.items())]
@@ -93,3 +111,7 @@ class PretrainDataHook(Hook):
             f'{len(messages)} images could not be used and were replaced; all are '
             f'named in {path}:\n  {shown}'
         )
+
+
+def _merge(parts: Iterable[dict[str, str]]) -> dict[str, str]:
+    return {name: reason for part in parts for name, reason in part.items()}

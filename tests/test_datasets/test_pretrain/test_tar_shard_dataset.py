@@ -1,5 +1,7 @@
 import io
+import re
 import tarfile
+from collections import Counter
 from itertools import islice
 from pathlib import Path
 
@@ -100,7 +102,7 @@ def test_seek_continues_exactly(folder, num_workers, stop):
         return list(islice(loader, count))
 
     straight = load(make(str(folder)), stop + 6)
-    positions = [(0, 0, 0)] * max(1, num_workers)
+    positions = [(0, 0)] * max(1, num_workers)
     for batch in straight[:stop]:
         reader, *position = batch[-1]['position']
         positions[reader] = tuple(position)
@@ -123,7 +125,7 @@ def test_unusable_images_and_shards_are_named(folder, tmp_path):
             info = tarfile.TarInfo(name)
             info.size = len(content)
             tar.addfile(info, io.BytesIO(content))
-    samples = list(islice(make(str(tmp_path)), 40))
+    samples = list(islice(make(str(tmp_path), num_retries=0), 40))
     skipped = {item for sample in samples for item in sample['skipped']}
     text = '\n'.join(f'{name}: {reason}' for name, reason in sorted(skipped))
     assert 's-01.tar: ReadError' in text
@@ -144,11 +146,59 @@ def test_short_side_limit(folder):
         next(iter(make(str(folder), min_short_side=17, max_skips=5)))
 
 
-def test_more_readers_than_shards(folder):
-    dataset = make(str(folder / 's-{00..01}.tar'))
-    dataset.world_size = 3
-    with pytest.raises(ValueError, match=r'2 shards cannot be shared by 3 readers'):
-        next(iter(dataset))
+@pytest.mark.parametrize(('num_shards', 'num_readers'), [(5, 4), (7, 3), (2, 3)])
+def test_readers_stay_in_step(folder, num_shards, num_readers):
+    """However shards and readers divide, no image is used a pass more than another."""
+    counts: Counter = Counter()
+    for rank in range(num_readers):
+        dataset = make(str(folder / f's-{{00..{num_shards - 1:02d}}}.tar'))
+        dataset.rank, dataset.world_size = rank, num_readers
+        counts.update(keys(list(islice(dataset, 12 * PER_SHARD))))
+    assert len(counts) == num_shards * PER_SHARD
+    assert max(counts.values()) - min(counts.values()) <= 1
+
+
+def packed(path: Path, names: list[str]) -> str:
+    good = cv2.imencode('.png', np.zeros((20, 16, 3), np.uint8))[1].tobytes()
+    with tarfile.open(path, 'w') as tar:
+        for name in names:
+            info = tarfile.TarInfo(name)
+            info.size = len(good)
+            tar.addfile(info, io.BytesIO(good))
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ('names', 'options', 'used', 'reported'),
+    [
+        (['x.jpeg', 'x.png', 'y.png'], {}, ['x.jpeg', 'y.png'], ['x.png']),
+        (['a.b.jpg', 'a.c.jpg'], {}, ['a.b.jpg'], ['a.c.jpg']),
+        (
+            ['a.b.jpg', 'a.c.jpg', 'x.jpeg', 'x.png'],
+            dict(image_keys=['*.jpg', 'png']),
+            ['a.b.jpg', 'a.c.jpg', 'x.png'],
+            [],
+        ),
+        (['x.jpg', 'x.seg.png'], {}, ['x.jpg'], []),  # a mask that belongs to it
+        (['x.rgb.jpg', 'x.json'], {}, ['x.rgb.jpg'], []),
+        (['x.JPG', 'x.jpg', 'y.jpg'], {}, ['x.JPG', 'y.jpg'], ['x.jpg']),
+        (['v1.2/x.jpg', './y.png', 'z/._x.jpg'], {}, ['v1.2/x.jpg', './y.png'], []),
+        (['x.json', 'y.jpg'], {}, ['y.jpg'], ['x']),
+    ],
+    ids=str,
+)
+def test_every_sample_is_read_or_named(tmp_path, names, options, used, reported):
+    dataset = make(packed(tmp_path / 'x.tar', names), **options)
+    samples = list(islice(dataset, 2 * len(used)))
+    assert sorted(set(keys(samples))) == sorted(used)
+    skipped = [item for sample in samples for item in sample['skipped']]
+    assert {name.split(': ')[1] for name, _ in skipped} == set(reported)
+
+
+def test_missing_shards_are_named_at_the_start(folder, log):
+    make(str(folder / 's-{06..09}.tar'))
+    assert 'pretraining on 4 shards' in log.text
+    assert re.search(r'2 of 4 shards are missing, such as .*s-08\.tar', log.text)
 
 
 def test_seed_decides_order_and_randomness(folder):
@@ -169,7 +219,7 @@ def test_seed_decides_order_and_randomness(folder):
 
 def test_another_number_of_workers_cannot_continue(folder):
     dataset = make(str(folder))
-    dataset.seek([(0, 0, 1)] * 2, 2)
+    dataset.seek([(0, 1)] * 2, 2)
     with pytest.raises(ValueError, match='had 2 loader workers, this one has 1'):
         iter(dataset)
 
@@ -180,9 +230,14 @@ def test_length_is_endless_or_unknown(folder):
         len(make(str(folder), repeat=False))
 
 
-def test_no_shards(tmp_path):
-    with pytest.raises(ValueError, match=r'no \.tar file in the folder'):
-        make(str(tmp_path))
+@pytest.mark.parametrize('shards', ['', 'x-{0..3}.tar', 'typo.tar', []])
+def test_no_shards(tmp_path, shards):
+    if isinstance(shards, str):
+        shards = str(tmp_path / shards)
+    with pytest.raises(
+        ValueError, match=r'no \.tar file in the|names no file that exis'
+    ):
+        make(shards)
 
 
 def test_builds_from_a_config(folder):
