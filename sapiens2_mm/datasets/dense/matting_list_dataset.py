@@ -7,7 +7,7 @@ from mmengine.dataset import BaseDataset
 
 from sapiens2_mm.registry import DATASETS
 
-from ..io.json_file import check_records, load_json
+from ..io.json_file import check_records, load_json, load_names
 
 
 @DATASETS.register_module()
@@ -32,9 +32,8 @@ class MattingListDataset(BaseDataset):
     def load_data_list(self) -> list[dict[str, Any]]:
         path = Path(self.ann_file)
         if path.suffix == '.txt':
-            lines = path.read_text(encoding='utf-8').splitlines()
-            lines = [line.strip() for line in lines if line.strip()]
-            entries = [{'image': line, 'mask': line} for line in lines]
+            names = load_names(self.ann_file)
+            entries = [{'image': name, 'mask': name} for name in names]
         else:
             entries = load_json(self.ann_file)
         check_records(entries, dict(image=str, mask=str), f'{path}: entry')

@@ -2,6 +2,7 @@
 
 import os.path as osp
 from collections.abc import Collection, Mapping, Sequence
+from pathlib import PurePath
 
 from mmengine.fileio import list_dir_or_file
 
@@ -11,15 +12,16 @@ IMAGE_SUFFIXES = (
 )
 
 
-def list_images(folder: str, recursive: bool = True) -> list[str]:
+def list_images(
+    folder: str, recursive: bool = True, suffixes: Sequence[str] = IMAGE_SUFFIXES
+) -> list[str]:
     """Paths of the images of a folder, sorted.
 
     Raises:
         FileNotFoundError: if there is none.
     """
     return sorted(
-        osp.join(folder, name)
-        for name in _list_files(folder, IMAGE_SUFFIXES, recursive)
+        osp.join(folder, name) for name in _list_files(folder, suffixes, recursive)
     )
 
 
@@ -84,14 +86,23 @@ def _list_files(
     recursive: bool,
     backend_args: dict | None = None,
 ) -> list[str]:
-    """Paths below ``folder`` of the files with one of the suffixes."""
+    """Paths below ``folder`` of the files with one of the suffixes.
+
+    Hidden files and folders are no data, nor is what macOS adds to archives
+    (``__MACOSX``).
+    """
     names = []
     if '://' in folder or osp.isdir(folder):
         names = list_dir_or_file(
             folder, list_dir=False, recursive=recursive, backend_args=backend_args
         )
     ends = tuple(suffix.lower() for suffix in suffixes)
-    names = [name for name in names if name.lower().endswith(ends)]
+    names = [
+        name
+        for name in names
+        if name.lower().endswith(ends)
+        and not any(part.startswith(('.', '__MACOSX')) for part in PurePath(name).parts)
+    ]
     if not names:
         raise FileNotFoundError(
             f'no file in {folder!r} ends in {" or ".join(ends)}; check the path'

@@ -5,14 +5,10 @@ from pathlib import Path
 
 import mmengine.fileio
 import numpy as np
-from PIL import Image, ImageOps, UnidentifiedImageError
+from PIL import ExifTags, Image, ImageOps
 
 # Pillow modes that convert to RGB without loss of meaning; alpha is dropped
 _RGB_MODES = {'1', 'L', 'LA', 'P', 'PA', 'RGB', 'RGBA', 'RGBX', 'CMYK', 'YCbCr'}
-_READ_ERRORS = (
-    *(UnidentifiedImageError, OSError, SyntaxError, ValueError),
-    Image.DecompressionBombError,  # far too many pixels
-)
 _UINT16_MODES = {'I;16', 'I;16L', 'I;16B', 'I;16N', 'I'}
 
 
@@ -48,14 +44,13 @@ def decode_image(data: bytes, path: str) -> np.ndarray:
     image = open_image(data, path)
     if image.mode not in _RGB_MODES | _UINT16_MODES:
         raise ValueError(f'cannot read image {path}: unsupported mode {image.mode}')
-    image = ImageOps.exif_transpose(image)
     if image.mode in _UINT16_MODES:
         return to_bgr_uint8(np.asarray(image).astype(np.uint16), path)
     return np.ascontiguousarray(np.asarray(image.convert('RGB'))[..., ::-1])
 
 
 def open_image(data: bytes, path: str) -> Image.Image:
-    """Decode the content of a file, in the mode it has.
+    """Decode the content of a file, in the mode it has, upright by its rotation tag.
 
     Raises:
         ValueError: if it is no image, is cut off, or has values beyond 16 bits; names
@@ -63,13 +58,34 @@ def open_image(data: bytes, path: str) -> Image.Image:
     """
     try:
         image = Image.open(io.BytesIO(data))
-        image.load()
-    except _READ_ERRORS as err:
+        ImageOps.exif_transpose(image, in_place=True)
+    except Exception as err:  # of any kind: what Pillow meets in a broken file
         raise ValueError(f'cannot read image {path}: {err}') from err
     low, high = image.getextrema() if image.mode == 'I' else (0, 0)
     if low < 0 or high > 65535:
         raise ValueError(f'cannot read image {path}: it has values beyond 16 bits')
     return image
+
+
+def read_header(path: str | Path) -> tuple[int, int, str]:
+    """Height and width of the upright picture, and its Pillow mode.
+
+    Raises:
+        FileNotFoundError: if the file does not exist.
+        ValueError: if it is no image; names the file.
+    """
+    try:
+        with Image.open(path) as image:
+            width, height = image.size
+            # Of a PNG without such data Pillow would decode all pixels to find none.
+            tagged = image.format == 'JPEG' or 'exif' in image.info
+            if tagged and image.getexif().get(ExifTags.Base.Orientation, 1) >= 5:
+                width, height = height, width
+            return height, width, image.mode
+    except FileNotFoundError:
+        raise
+    except Exception as err:
+        raise ValueError(f'cannot read image {path}: {err}') from err
 
 
 def to_bgr_uint8(image: np.ndarray, name: str = 'the array') -> np.ndarray:

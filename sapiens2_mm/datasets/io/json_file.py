@@ -1,10 +1,11 @@
-"""JSON files and their records, with the path in every error."""
+"""JSON files and their records, and lists of names, with the path in every error."""
 
+import json
 from collections.abc import Mapping
 from types import UnionType
 from typing import Any
 
-from mmengine.fileio import load
+import mmengine.fileio
 
 Id = int | float | str
 Number = int | float
@@ -18,22 +19,45 @@ _NAMES = {
 
 
 def load_json(path: str, backend_args: dict | None = None) -> Any:
-    """Content of a JSON file.
+    """Content of a JSON file in UTF-8, -16 or -32, with a byte order mark or without.
 
     Args:
         path: local path, or any address that ``mmengine.fileio`` understands.
-        backend_args: of ``mmengine.fileio.load``.
+        backend_args: of ``mmengine.fileio.get``.
 
     Raises:
         OSError: if there is no such file.
         ValueError: if it is cut off or holds something else; names the file.
     """
     try:
-        return load(path, file_format='json', backend_args=backend_args)
+        return json.loads(mmengine.fileio.get(path, backend_args=backend_args))
     except FileNotFoundError as err:
         raise FileNotFoundError(f'{path!r} does not exist; check data_root') from err
-    except ValueError as err:  # of JSON or of its encoding
+    except (ValueError, RecursionError) as err:  # of JSON or of its encoding
         raise ValueError(f'{path} is not a readable JSON file: {err}') from err
+
+
+def load_names(path: str, backend_args: dict | None = None) -> list[str]:
+    """Lines of a text file in UTF-8, without white space around them; no empty ones.
+
+    Args:
+        path: local path, or any address that ``mmengine.fileio`` understands.
+        backend_args: of ``mmengine.fileio.get``.
+
+    Raises:
+        OSError: if there is no such file.
+        ValueError: if it has another encoding; names file and line.
+    """
+    names = []
+    data = mmengine.fileio.get(path, backend_args=backend_args)
+    for number, line in enumerate(data.splitlines(), 1):
+        try:
+            name = line.decode('utf-8-sig').strip()
+        except UnicodeDecodeError as err:
+            raise ValueError(f'{path}, line {number}: save it as UTF-8: {err}') from err
+        if name:
+            names.append(name)
+    return names
 
 
 def check_records(

@@ -9,6 +9,7 @@ from PIL import Image
 
 from sapiens2_mm.registry import DATASETS
 
+from ..io.image import read_header
 from ..io.json_file import check_records, load_json
 from ..metainfo.humans308 import NUM_SOURCE_KEYPOINTS, TOOTH_IDS
 from .coco_keypoints import EMPTY_BOX, NOT_FINITE
@@ -88,9 +89,8 @@ class Sapiens2KeypointListDataset(Humans308Dataset):
         if sample_id is None:
             raise ValueError(f'{self.ann_file}: sample {index} has no sample_id')
         img_path = osp.join(self.data_prefix['img'], f'{sample_id}{self.img_suffix}')
-        with Image.open(img_path) as image:  # reads the header only
-            width, height = image.size
-            is_gray = len(image.getbands()) == 1 and image.mode != 'P'
+        height, width, mode = read_header(img_path)
+        is_gray = mode != 'P' and Image.getmodebands(mode) == 1
         person_id = sample.get('person_id')
         keypoints = self._read_keypoints(str(sample_id), person_id)
         x, y, confidence = keypoints

@@ -3,15 +3,14 @@
 from os.path import join
 
 import numpy as np
-from mmengine.fileio import list_from_file
 from mmengine.logging import print_log
 from mmpretrain.datasets import CustomDataset
 
 from sapiens2_mm.registry import DATASETS
 
-from ..io.folder import IMAGE_SUFFIXES
+from ..io.folder import IMAGE_SUFFIXES, list_images
 from ..io.image import read_image
-from ..io.json_file import check_record, check_records, load_json
+from ..io.json_file import check_record, check_records, load_json, load_names
 from .skipping import Skip, check_skips, read_or_skip
 
 
@@ -41,7 +40,8 @@ class UnlabeledImageDataset(CustomDataset):
         **kwargs: of mmpretrain's ``CustomDataset``.
 
     Raises:
-        RuntimeError: if there is no image, or ``max_skips`` is exceeded.
+        FileNotFoundError: if the folder holds no image.
+        RuntimeError: if the list names no image, or ``max_skips`` is exceeded.
         ValueError: if a ``.json`` has no list of images.
     """
 
@@ -67,7 +67,8 @@ class UnlabeledImageDataset(CustomDataset):
             names = _listed_images(self.ann_file)
             images = [dict(img_path=join(self.img_prefix, name)) for name in names]
         else:
-            images = super().load_data_list()
+            paths = list_images(self.img_prefix, suffixes=self.extensions)
+            images = [dict(img_path=path) for path in paths]
         if not images:
             raise RuntimeError(f'UnlabeledImageDataset: {source} names no image')
         print_log(f'pretraining on {len(images)} images of {source}', logger='current')
@@ -99,7 +100,7 @@ class UnlabeledImageDataset(CustomDataset):
 def _listed_images(path: str) -> list[str]:
     """Names in a text file or in a COCO-style JSON."""
     if not path.endswith('.json'):
-        return [line.strip() for line in list_from_file(path) if line.strip()]
+        return load_names(path)
     content = load_json(path)
     check_record(content, dict(images=list), path)
     check_records(content['images'], dict(file_name=str), f'{path}: image')

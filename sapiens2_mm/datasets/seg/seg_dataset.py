@@ -6,7 +6,6 @@ from pathlib import PurePosixPath
 from typing import Any
 
 import numpy as np
-from mmengine.fileio import list_from_file
 from mmengine.logging import print_log
 from mmseg.datasets import BaseSegDataset
 
@@ -19,7 +18,7 @@ from ..io.folder import (
     files_by_name,
     without_suffix,
 )
-from ..io.json_file import Id, check_records, load_json
+from ..io.json_file import Id, check_records, load_json, load_names
 from ..io.label_image import read_label_image
 from .label_map import compose_label_map, label_lookup
 from .seg_classes import METAINFO_KEYS, check_classes, flip_pairs, make_palette
@@ -174,9 +173,7 @@ class SegDataset(BaseSegDataset):
             content = load_json(self.ann_file, self.backend_args)
             names = _json_names(content, self.ann_file)
         else:
-            lines = list_from_file(self.ann_file, backend_args=self.backend_args)
-            names = [line.strip('\ufeff\n\r\t ') for line in lines]  # Windows' BOM
-            names = [name for name in names if name]
+            names = load_names(self.ann_file, self.backend_args)
         if not names:
             raise ValueError(f'{type(self).__name__}: no image in {self.ann_file}')
         return [self._plain_name(name) for name in names]

@@ -10,9 +10,11 @@ from sapiens2_mm.datasets.io.folder import (
 
 @pytest.fixture
 def folder(tmp_path):
-    for name in ('b.JPG', 'a.png', 'sub/c.tif', 'sub/c.npy', 'notes.txt', '.x.png'):
+    litter = ('._a.png', '.ipynb_checkpoints/a-checkpoint.png', 'Thumbs.db', '.x.png')
+    names = ('b.JPG', 'a.png', 'sub/c.tif', 'sub/c.npy', 'notes.txt')
+    for name in (*names, *litter, '__MACOSX/sub/._c.tif', 'sub/.trash/deep/c.tif'):
         path = tmp_path / name
-        path.parent.mkdir(exist_ok=True)
+        path.parent.mkdir(exist_ok=True, parents=True)
         path.write_bytes(b'')
     return tmp_path
 

@@ -3,6 +3,7 @@ import pytest
 from PIL import Image
 
 from sapiens2_mm.datasets.io.image import (
+    read_header,
     read_image,
     to_bgr_uint8,
 )
@@ -53,11 +54,17 @@ def test_cmyk_jpeg(tmp_path):
     assert np.abs(error).max() <= 4
 
 
-def test_exif_orientation_is_applied(rgb, tmp_path):
+@pytest.mark.parametrize('suffix', ['jpg', 'png', 'tif', 'webp'])
+def test_exif_orientation_is_applied(rgb, suffix, tmp_path):
     exif = Image.Exif()
     exif[0x0112] = 6  # the camera was turned by 90 degrees
-    Image.fromarray(rgb).save(tmp_path / 'a.png', exif=exif)
-    assert (read_image(tmp_path / 'a.png') == np.rot90(rgb, -1)[..., ::-1]).all()
+    path = tmp_path / f'a.{suffix}'
+    Image.fromarray(rgb).save(path, exif=exif)
+    assert read_header(path) == (30, 20, 'RGB')
+    image = read_image(path)
+    assert image.shape == (30, 20, 3)
+    if suffix in ('png', 'tif'):
+        assert (image == np.rot90(rgb, -1)[..., ::-1]).all()
 
 
 @pytest.mark.parametrize('name', ['тест 测试 é/人 1.png', 'a b.png'])
@@ -82,8 +89,11 @@ def test_no_image(tmp_path):
     (tmp_path / 'text.jpg').write_text('hello')
     with pytest.raises(ValueError, match=r'cannot read image .*text\.jpg'):
         read_image(tmp_path / 'text.jpg')
-    with pytest.raises(FileNotFoundError):
-        read_image(tmp_path / 'absent.jpg')
+    with pytest.raises(ValueError, match=r'cannot read image .*text\.jpg'):
+        read_header(tmp_path / 'text.jpg')
+    for read in (read_image, read_header):
+        with pytest.raises(FileNotFoundError):
+            read(tmp_path / 'absent.jpg')
 
 
 def test_unsupported_mode(tmp_path):

@@ -6,6 +6,7 @@ from sapiens2_mm.datasets.io.json_file import (
     check_record,
     check_records,
     load_json,
+    load_names,
 )
 
 
@@ -38,3 +39,24 @@ def test_first_wrong_record_is_named(record, message):
         check_records([good, record], fields, 'f: image')
     with pytest.raises(ValueError, match=r'f: image: expected a list, got \{\}'):
         check_records({}, fields, 'f: image')
+
+
+@pytest.mark.parametrize('encoding', ['utf-8', 'utf-8-sig', 'utf-16', 'utf-32'])
+def test_encodings_of_json(encoding, tmp_path):
+    (tmp_path / 'a.json').write_text('{"name": "é人"}', encoding)
+    assert load_json(str(tmp_path / 'a.json')) == {'name': 'é人'}
+
+
+def test_json_of_endless_depth(tmp_path):
+    (tmp_path / 'a.json').write_text('[' * 200_000)
+    with pytest.raises(ValueError, match=r'a\.json is not a readable JSON file'):
+        load_json(str(tmp_path / 'a.json'))
+
+
+def test_lists_of_names(tmp_path):
+    path = tmp_path / 'train.txt'
+    path.write_bytes('\ufeffé 1\r\n\n  b\t\n'.encode())
+    assert load_names(str(path)) == ['é 1', 'b']
+    path.write_bytes('a\nb\né'.encode('latin-1'))
+    with pytest.raises(ValueError, match=r'train\.txt, line 3: save it as UTF-8'):
+        load_names(str(path))

@@ -35,3 +35,11 @@ def test_what_holds_no_labels(tmp_path):
     Image.fromarray(np.full((2, 2), 70000, np.int32)).save(tmp_path / 'deep.tiff')
     with pytest.raises(ValueError, match=r'deep\.tiff: it has values beyond 16 bits'):
         read_label_image(tmp_path / 'deep.tiff')
+
+
+def test_labels_follow_the_rotation_tag_as_their_picture_does(tmp_path):
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    labels = np.arange(6, dtype=np.uint8).reshape(2, 3)
+    Image.fromarray(labels).save(tmp_path / 'a.png', exif=exif)
+    assert (read_label_image(tmp_path / 'a.png') == np.rot90(labels, -1)).all()

@@ -3,6 +3,7 @@ import json
 import cv2
 import numpy as np
 import pytest
+from PIL import Image
 
 pytest.importorskip('mmpose')
 
@@ -122,3 +123,21 @@ def test_airstore_id(store, tmp_path):
     entry = store('a', full())
     entry['airstore_id'] = entry.pop('sample_id')
     assert build(tmp_path, [entry])[0]['img_id'] == 'a'
+
+
+def test_points_belong_to_the_upright_picture(store, tmp_path):
+    sample = store('a', full()[[1, 0, 2]])  # on an upright picture of 48 x 64
+    path = tmp_path / 'images' / 'a.png'
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    Image.open(path).save(path, exif=exif)
+    (loaded,) = build(tmp_path, [sample])
+    assert loaded['keypoints_visible'].all()
+    np.testing.assert_allclose(loaded['bbox'], [[1, 1, 63, 47]], rtol=1e-6)
+
+
+def test_no_picture(store, tmp_path):
+    sample = store('a', full())
+    (tmp_path / 'images' / 'a.png').write_text('<html>')
+    with pytest.raises(ValueError, match=r'cannot read image .*a\.png'):
+        build(tmp_path, [sample])

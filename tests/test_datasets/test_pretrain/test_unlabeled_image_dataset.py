@@ -80,7 +80,8 @@ def test_empty_list(folder, tmp_path):
 
 
 def test_empty_folder(tmp_path):
-    with pytest.raises(RuntimeError, match='Found 0 files'):
+    write(tmp_path / '.ipynb_checkpoints' / 'a-checkpoint.png')
+    with pytest.raises(FileNotFoundError, match=r'no file in .* ends in'):
         UnlabeledImageDataset(str(tmp_path))
 
 
