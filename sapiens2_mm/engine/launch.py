@@ -4,16 +4,18 @@ import atexit
 import gc
 import logging
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 import torch
 from mmengine.config import Config, ConfigDict
 from mmengine.logging import print_log
 from mmengine.registry import RUNNERS
-from mmengine.runner import Runner, find_latest_checkpoint
+from mmengine.runner import Runner
 
 from .hooks.load_checkpoint_hook import whole_model_file
 from .hooks.metainfo_check_hook import check_config_metainfo
+from .work_dir import latest_checkpoint
 
 
 def load_config(
@@ -53,7 +55,9 @@ def build_runner(cfg: Config) -> Runner:
 
     Raises:
         ValueError: if the config's keypoint metainfo and head differ in number.
+        OSError: if the work folder cannot be written.
     """
+    _make_work_dir(cfg)
     hooks = cfg.get('default_hooks') or {}
     own = dict(
         load=dict(type='sapiens2_mm.LoadCheckpointHook'),
@@ -66,6 +70,15 @@ def build_runner(cfg: Config) -> Runner:
     runner = RUNNERS.build(cfg) if 'runner_type' in cfg else Runner.from_cfg(cfg)
     check_config_metainfo(runner, cfg)
     return runner
+
+
+def _make_work_dir(cfg: Config) -> None:
+    try:
+        Path(cfg.work_dir).mkdir(parents=True, exist_ok=True)
+        TemporaryFile(dir=cfg.work_dir).close()
+    except OSError as err:
+        text = f'the work folder {cfg.work_dir} cannot be written: {err.strerror}'
+        raise OSError(err.errno, f'{text}; name another by --work-dir') from err
 
 
 def _name_file_of_backbone(cfg: Config) -> None:
@@ -125,7 +138,7 @@ def resume(cfg: Config, path: str) -> None:
 
     A run that has saved none yet starts from the beginning, with its ``load_from``.
     """
-    if path == 'auto' and find_latest_checkpoint(cfg.work_dir) is None:
+    if path == 'auto' and latest_checkpoint(cfg.work_dir) is None:
         print_log(
             f'{cfg.work_dir} holds no checkpoint to resume from; the run starts anew',
             logger='current',

@@ -87,12 +87,14 @@ def test_dump_keeps_the_other_metrics():
     assert [e.type for e in cfg.test_evaluator] == ['A', 'DumpResults']
 
 
-def test_loading_is_strict_without_our_runtime(monkeypatch):
+def test_loading_is_strict_without_our_runtime(monkeypatch, tmp_path):
     monkeypatch.setattr(launch.Runner, 'from_cfg', lambda cfg: cfg)
-    hooks = launch.build_runner(Config(dict(model=dict(type='M')))).default_hooks
+    folder = dict(work_dir=str(tmp_path))
+    cfg = Config(dict(model=dict(type='M'), **folder))
+    hooks = launch.build_runner(cfg).default_hooks
     assert hooks.load.type == 'sapiens2_mm.LoadCheckpointHook'
     assert hooks.non_finite_loss.type == 'sapiens2_mm.NonFiniteLossHook'
-    own = dict(default_hooks=dict(load=dict(type='acme.Load')))
+    own = dict(default_hooks=dict(load=dict(type='acme.Load')), **folder)
     assert launch.build_runner(Config(own)).default_hooks.load.type == 'acme.Load'
 
 
@@ -106,14 +108,18 @@ def test_drawing_replaces_the_visualization_of_any_runtime(hooks):
 
 
 @pytest.mark.parametrize('wrapped', [False, True])
-def test_load_from_spares_the_backbone_its_random_weights(wrapped, monkeypatch):
+def test_load_from_spares_the_backbone_its_random_weights(
+    wrapped, monkeypatch, tmp_path
+):
     monkeypatch.setattr(launch.Runner, 'from_cfg', lambda cfg: cfg)
 
     def init_cfg(**options):
         backbone = {'type': 'sapiens2_mm.Sapiens2', **options.pop('backbone', {})}
         model = dict(type='M', backbone=backbone)
         model = dict(type='T', module=model) if wrapped else model
-        cfg = launch.build_runner(Config(dict(model=model, **options)))
+        cfg = launch.build_runner(
+            Config(dict(model=model, work_dir=str(tmp_path), **options))
+        )
         return (cfg.model.module if wrapped else cfg.model).backbone.get('init_cfg')
 
     named = dict(type='Pretrained', checkpoint='a.pth')
@@ -128,13 +134,15 @@ def test_load_from_spares_the_backbone_its_random_weights(wrapped, monkeypatch):
     assert init_cfg(load_from='a.pth', default_hooks=dict(load=None)) is None
 
 
-def test_a_file_for_the_whole_model_spares_random_weights_too(monkeypatch):
+def test_a_file_for_the_whole_model_spares_random_weights_too(monkeypatch, tmp_path):
     monkeypatch.setattr(launch.Runner, 'from_cfg', lambda cfg: cfg)
 
     def backbone_file(init_cfg, **options):
         backbone = dict(type='sapiens2_mm.Sapiens2')
         model = dict(type='M', init_cfg=init_cfg, backbone=backbone)
-        cfg = launch.build_runner(Config(dict(model=model, **options)))
+        cfg = launch.build_runner(
+            Config(dict(model=model, work_dir=str(tmp_path), **options))
+        )
         assert cfg.model.init_cfg == init_cfg
         assert cfg.get('load_from') == options.get('load_from')
         return cfg.model.backbone.get('init_cfg', {}).get('checkpoint')
@@ -146,3 +154,11 @@ def test_a_file_for_the_whole_model_spares_random_weights_too(monkeypatch):
     assert backbone_file(dict(whole, prefix='student.')) is None
     assert backbone_file([whole]) is None
     assert backbone_file(dict(type='Normal', layer='Linear')) is None
+
+
+def test_a_work_folder_that_cannot_be_written_is_named(tmp_path):
+    path = write(tmp_path / 'a.py')
+    cfg = launch.load_config(path, work_dir=write(tmp_path / 'file') + '/run')
+    message = r'the work folder .*file/run cannot be written: Not a directory; name'
+    with pytest.raises(NotADirectoryError, match=message):
+        launch.build_runner(cfg)

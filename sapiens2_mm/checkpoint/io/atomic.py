@@ -1,9 +1,25 @@
 """Files that appear complete or not at all."""
 
+import errno
+import functools
+import logging
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+
+from mmengine.logging import print_log
+
+# Of network mounts and of folders on Windows. Other errors mean that bytes were lost.
+_CANNOT_FLUSH = (
+    errno.EINVAL,
+    errno.ENOTSUP,
+    errno.EOPNOTSUPP,
+    errno.ENOSYS,
+    errno.EBADF,
+    errno.EACCES,
+    errno.EPERM,
+)
 
 
 @contextmanager
@@ -12,20 +28,27 @@ def replacing(path: str | Path) -> Iterator[Path]:
 
     The bytes reach the disk under the temporary name, in the same folder, which is
     then renamed. After an error ``path`` is as it was; a process that is killed leaves
-    ``.NAME.PID.tmp`` behind.
+    ``.NAME.PID.tmp`` behind. Where a file system cannot flush, one warning says so.
+
+    Raises:
+        OSError: if the disk is full or the folder cannot be written.
     """
     path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f'.{path.name}.{os.getpid()}.tmp')
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         yield temporary
-        _flush(temporary)
+        _flush(temporary, os.O_RDWR)
         os.replace(temporary, path)
-    except BaseException:
-        with suppress(FileNotFoundError):
+    except BaseException as err:
+        with suppress(OSError):
             temporary.unlink()
+        if isinstance(err, OSError):
+            kept = 'what was there before is as it was; make room, or write elsewhere'
+            text = f'{path} was not written: {err.strerror or err}; {kept}'
+            raise OSError(err.errno, text) from err
         raise
-    _flush(path.parent)  # makes the new name last
+    _flush(path.parent, os.O_RDONLY)  # makes the new name last
 
 
 def write_atomically(path: str | Path, data: bytes) -> None:
@@ -34,9 +57,24 @@ def write_atomically(path: str | Path, data: bytes) -> None:
         temporary.write_bytes(data)
 
 
-def _flush(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
+def _flush(path: Path, flags: int) -> None:
     try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        descriptor = os.open(path, flags)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+    except OSError as err:
+        if err.errno not in _CANNOT_FLUSH:
+            raise
+        _warn_once(str(path if path.is_dir() else path.parent), str(err.strerror))
+
+
+@functools.cache
+def _warn_once(folder: str, reason: str) -> None:
+    print_log(
+        f'the file system of {folder} cannot flush to the disk ({reason}); files are '
+        'written all the same, and may be lost if the machine itself fails',
+        logger='current',
+        level=logging.WARNING,
+    )

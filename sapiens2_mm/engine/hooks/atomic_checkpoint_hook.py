@@ -1,15 +1,21 @@
 """Checkpoints that are complete or not there."""
 
+import signal
+import threading
 from pathlib import Path
 from typing import Any
 
+import torch
+from mmengine import dist
 from mmengine.dist import is_main_process
 from mmengine.fileio import LocalBackend, register_backend
 from mmengine.hooks import CheckpointHook
-from mmengine.runner import Runner, find_latest_checkpoint
+from mmengine.runner import Runner
 
 from sapiens2_mm.checkpoint.io.atomic import write_atomically
 from sapiens2_mm.registry import HOOKS
+
+from ..work_dir import claim, latest_checkpoint, release
 
 _BACKEND = 'sapiens2_mm.atomic'
 _LOCAL = dict(backend=_BACKEND)
@@ -26,19 +32,6 @@ class AtomicLocalBackend(LocalBackend):
 
 
 register_backend(_BACKEND, AtomicLocalBackend, force=True)
-
-
-def latest_checkpoint(work_dir: str | Path) -> str | None:
-    """The file that ``last_checkpoint`` in the work folder of a run names.
-
-    A file of that name in the folder itself counts first: mmengine writes where the
-    folder was then, and it may have been moved or copied.
-    """
-    path = find_latest_checkpoint(work_dir)
-    if path is None or '://' in path:
-        return path
-    here = Path(work_dir, Path(path).name)
-    return str(here if here.is_file() else Path(work_dir, path))
 
 
 def _resumes_in(out_dir: str, runner: Runner) -> bool:
@@ -71,11 +64,20 @@ class AtomicCheckpointHook(CheckpointHook):
     Checkpoints and ``last_checkpoint`` appear complete under their final names, and an
     old checkpoint is removed only when the new one is on the disk; mmengine writes in
     place and removes first. Only files of the run in its own folder are ever removed;
-    a run that is resumed from another folder leaves that one as it is. A hook's method
+    a run that is resumed from another folder leaves that one as it is, and a second run
+    in a folder that is in use is refused. A hook's method
     ``before_save_in_all_processes(runner)`` is called in all of them beforehand;
     ``before_save_checkpoint`` is called in the one that writes. All arguments
     are those of ``CheckpointHook``; with ``backend_args`` or a remote ``out_dir`` the
     writing is left to that storage.
+
+    On SIGTERM, as schedulers of clusters send it, the iteration is completed, a
+    checkpoint is written and the process ends with code 143. A run by epochs writes
+    none, as it can only be resumed from the end of an epoch.
+
+    Raises:
+        RuntimeError: before training, if another run has the folder.
+        OSError: if a checkpoint cannot be written; those before are intact.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -83,6 +85,9 @@ class AtomicCheckpointHook(CheckpointHook):
         is_local = self.out_dir is None or '://' not in str(self.out_dir)
         if is_local and self.backend_args is None and self.file_client_args is None:
             self.backend_args = _LOCAL
+        self.terminated = False
+        self._former_handler: Any = None
+        self._terminated_anywhere: torch.Tensor | None = None  # one iteration ago
 
     def before_train(self, runner: Runner) -> None:
         info = runner.message_hub.runtime_info
@@ -93,11 +98,69 @@ class AtomicCheckpointHook(CheckpointHook):
         if steps:
             info['keep_ckpt_ids'] = []
         super().before_train(runner)
+        for folder in self._folders(runner):
+            claim(folder)
+        if threading.current_thread() is threading.main_thread():
+            self._former_handler = signal.signal(signal.SIGTERM, self._note_signal)
         if _resumes_in(self.out_dir, runner):
             self._take_over(runner, steps, best)
         if self.backend_args == _LOCAL and is_main_process():
             for leftover in Path(self.out_dir).glob('.*.pth.*.tmp'):
                 leftover.unlink()
+
+    def after_train(self, runner: Runner) -> None:
+        super().after_train(runner)
+        self._let_go(runner)
+
+    def after_train_iter(self, runner: Runner, *args: Any, **kwargs: Any) -> None:
+        """Save, if it is time.
+
+        Raises:
+            SystemExit: after SIGTERM, when all is saved.
+        """
+        super().after_train_iter(runner, *args, **kwargs)
+        if not self._is_terminated(runner):
+            return
+        last = self.filename_tmpl.format(runner.iter + 1)
+        if not self.by_epoch and Path(str(self.last_ckpt)).name != last:
+            self._save_checkpoint(runner)
+        saved = Path(self.last_ckpt).name if self.last_ckpt else 'no checkpoint'
+        runner.logger.warning(
+            f'SIGTERM: the run ends after iteration {runner.iter + 1} with {saved} '
+            f'in {self.out_dir}; --resume continues from there'
+        )
+        self._let_go(runner)
+        raise SystemExit(128 + signal.SIGTERM)
+
+    def _folders(self, runner: Runner) -> set[str]:
+        """The local folders that the run writes to; none in the other processes."""
+        if not is_main_process():
+            return set()
+        return {
+            runner.work_dir,
+            *([self.out_dir] if self.backend_args == _LOCAL else []),
+        }
+
+    def _let_go(self, runner: Runner) -> None:
+        for folder in self._folders(runner):
+            release(folder)
+        if self._former_handler is not None:
+            signal.signal(signal.SIGTERM, self._former_handler)
+            self._former_handler = None
+
+    def _note_signal(self, *_: Any) -> None:
+        self.terminated = True
+
+    def _is_terminated(self, runner: Runner) -> bool:
+        """The same answer in all processes, though signals come to them apart."""
+        if dist.get_world_size() == 1:
+            return self.terminated
+        before = self._terminated_anywhere
+        device = next(runner.model.parameters()).device
+        now = torch.tensor(float(self.terminated), device=device)
+        dist.all_reduce(now, 'max')
+        self._terminated_anywhere = now  # read an iteration later, without waiting
+        return before is not None and bool(before)
 
     def _take_over(self, runner: Runner, steps: Any, best: dict[str, Any]) -> None:
         """Go on with the files of this folder that a resumed run has written."""

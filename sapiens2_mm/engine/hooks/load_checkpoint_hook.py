@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Sequence
 
+from mmengine.dist import broadcast_object_list, is_main_process
 from mmengine.hooks import Hook
 from mmengine.model import BaseTTAModel, PretrainedInit, is_model_wrapper
 from mmengine.optim import OptimWrapper, OptimWrapperDict
@@ -25,7 +26,7 @@ from ..resuming import (
     follow_config,
     optimizer_names,
 )
-from .atomic_checkpoint_hook import latest_checkpoint
+from ..work_dir import latest_intact_checkpoint
 
 _HEADS = ('head.', 'decode_head.')
 
@@ -58,7 +59,9 @@ class LoadCheckpointHook(Hook):
     def before_run(self, runner: Runner) -> None:
         """Find the file to start from: the latest, or ``init_cfg`` of the model."""
         if runner._resume and not runner._load_from:
-            runner._load_from = latest_checkpoint(runner.work_dir)
+            path = [is_main_process() and latest_intact_checkpoint(runner.work_dir)]
+            broadcast_object_list(path)
+            runner._load_from = path[0]
         model = _unwrapped(runner.model)
         path = whole_model_file(getattr(model, 'init_cfg', None))
         if path and not runner._load_from and not runner._resume:

@@ -1,16 +1,18 @@
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 import torch
+from mmengine.hooks import Hook
+from torch import multiprocessing as mp
 from toy_run import StopAfter, ToyModel, toy_runner
 
 from sapiens2_mm.checkpoint import read_checkpoint
-from sapiens2_mm.checkpoint.io.atomic import replacing, write_atomically
 
 
 def names(folder) -> list[str]:
@@ -93,18 +95,6 @@ def test_best_checkpoint_of_the_same_name_is_kept(tmp_path):
     runner.train_loop._iter = int(best.stem.rsplit('_', 1)[1])
     hook._save_best_checkpoint(runner, {'toy/score': -1.0})
     assert best.is_file()
-
-
-def test_replacing_keeps_the_old_file_after_an_error(tmp_path):
-    path = tmp_path / 'new' / 'a.txt'
-    write_atomically(path, b'old')
-    with pytest.raises(RuntimeError), replacing(path) as temporary:
-        temporary.write_bytes(b'half')
-        raise RuntimeError
-    assert path.read_bytes() == b'old'
-    assert os.listdir(path.parent) == ['a.txt']
-    write_atomically(path, b'new')
-    assert path.read_bytes() == b'new'
 
 
 def test_written_file_is_a_plain_torch_file(tmp_path):
@@ -207,3 +197,94 @@ def test_checkpoints_outside_the_work_folder_are_found(tmp_path):
     runner.train()
     assert runner._load_from == str(tmp_path / 'out' / 'run' / 'iter_1.pth')
     assert names(tmp_path / 'out' / 'run') == ['iter_1.pth', 'iter_2.pth']
+
+
+class Terminate(Hook):
+    """Sends SIGTERM to its own process during an iteration."""
+
+    priority = 'HIGH'
+
+    def __init__(self, iteration):
+        self.iteration = iteration
+
+    def before_train_iter(self, runner, *args, **kwargs):
+        if runner.iter + 1 == self.iteration:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+
+def test_a_run_that_is_terminated_saves_and_goes_on_from_there(tmp_path):
+    toy_runner(tmp_path / 'a', iterations=5, checkpoint=dict(interval=9)).train()
+    former = signal.getsignal(signal.SIGTERM)
+    rare = dict(iterations=5, checkpoint=dict(interval=9))
+    stopped = toy_runner(tmp_path / 'b', hooks=(Terminate(3),), **rare)
+    with pytest.raises(SystemExit) as exit_info:
+        stopped.train()
+    assert exit_info.value.code == 143
+    assert signal.getsignal(signal.SIGTERM) is former
+    assert names(tmp_path / 'b') == ['iter_3.pth']
+    toy_runner(tmp_path / 'b', resume=True, **rare).train()
+    one, other = (read_checkpoint(tmp_path / run / 'iter_5.pth') for run in 'ab')
+    for key, value in one['state_dict'].items():
+        assert torch.equal(value, other['state_dict'][key]), key
+
+
+def test_a_run_by_epochs_that_is_terminated_says_where_it_stands(tmp_path, lines):
+    runner = toy_runner(
+        tmp_path,
+        hooks=(Terminate(6),),
+        checkpoint=dict(by_epoch=True),
+        train_cfg=dict(by_epoch=True, max_epochs=2, val_interval=9),
+        sampler=dict(type='DefaultSampler', shuffle=True),
+    )
+    with pytest.raises(SystemExit):
+        runner.train()
+    assert names(tmp_path) == ['epoch_1.pth']
+    (text,) = [text for _, text in lines if 'SIGTERM' in text]
+    assert 'ends after iteration 6 with epoch_1.pth' in text
+
+
+def _one_of_two(rank, folder):
+    store = torch.distributed.FileStore(str(folder / 'store'), 2)
+    torch.distributed.init_process_group('gloo', store=store, rank=rank, world_size=2)
+    try:
+        hooks = (Terminate(2),) if rank == 1 else ()
+        toy_runner(folder, iterations=9, hooks=hooks, launcher='none').train()
+    except SystemExit as err:
+        (folder / f'code{rank}').write_text(str(err.code))
+    torch.distributed.destroy_process_group()
+
+
+def test_all_processes_end_together(tmp_path):
+    mp.start_processes(_one_of_two, (tmp_path,), nprocs=2, start_method='fork')
+    assert [(tmp_path / f'code{rank}').read_text() for rank in (0, 1)] == ['143'] * 2
+    assert names(tmp_path)[-1] == 'iter_3.pth'
+
+
+def test_a_full_disk_ends_the_run_and_keeps_the_checkpoints(repo_dir, tmp_path):
+    """A file may not grow as large as a checkpoint, from the second one on."""
+    code = """
+import resource, sys
+from mmengine.hooks import Hook
+from toy_run import toy_runner
+
+class Fill(Hook):
+    def before_train_iter(self, runner, *args, **kwargs):
+        if runner.iter == 2:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+
+toy_runner(sys.argv[1], hooks=(Fill(),), checkpoint=dict(max_keep_ckpts=1)).train()
+"""
+    result = subprocess.run(
+        [sys.executable, '-c', code, str(tmp_path)],
+        cwd=repo_dir,
+        env={**os.environ, 'PYTHONPATH': f'{repo_dir}:{repo_dir}/tests'},
+        capture_output=True,
+        text=True,
+    )
+    last = result.stderr.strip().splitlines()[-1]
+    assert f'{tmp_path}/iter_3.pth was not written: File too large; what was' in last
+    assert os.listdir(tmp_path).count('iter_2.pth') == 1
+    assert not list(tmp_path.glob('.*.tmp'))
+    runner = toy_runner(tmp_path, iterations=3, resume=True)
+    runner.train()
+    assert runner._load_from == str(tmp_path / 'iter_2.pth')
