@@ -5,16 +5,23 @@ checks whether it is needed at all, and says once in the log what it did.
 
 * mmcv without compiled operators (mmcv-lite): ``mmcv._ext`` becomes a stand-in whose
   operators raise when called, ``nms`` excepted, which torchvision computes.
-* transformers 5 and later break the multimodal part of mmpretrain, and with it every
-  host that imports mmpretrain: mmpretrain's own placeholders take its place.
+* transformers 5 and later, or a broken part of it, break the multimodal part of
+  mmpretrain, and with it every host that imports mmpretrain: mmpretrain's own
+  placeholders take its place.
 * xtcocotools that is absent or built for another numpy: mmpose reads annotation
   files through pycocotools instead.
+* ftfy, regex and mmdet, which mmseg and mmpose import for one tokenizer and one head:
+  without them these two do not work, all else does.
+* mmengine knows the packages of ``_base_ = 'mmpose::...'`` from a list; we join it.
 """
 
+import contextlib
 import importlib
 import sys
+from collections.abc import Callable
 from importlib.machinery import ModuleSpec, PathFinder
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
+from pkgutil import resolve_name
 from types import ModuleType
 from typing import Any
 
@@ -37,22 +44,26 @@ def _nms(
     return nms(boxes, scores.to(boxes.dtype), float(iou_threshold))
 
 
-class _OpsStandIn(ModuleType):
-    """A module in place of ``mmcv._ext``; every attribute is an operator."""
+class _StandIn(ModuleType):
+    """A module that can be imported; its functions raise when they are called."""
 
-    nms = staticmethod(_nms)
+    def __init__(self, name: str, advice: str, **functions: Any) -> None:
+        super().__init__(name)
+        self._advice = advice
+        # A spec without loader is what mmengine takes as "no compiled mmcv".
+        self.__spec__ = ModuleSpec(name, None)
+        vars(self).update(functions)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith('__'):
             raise AttributeError(name)
 
-        def missing_op(*args: Any, **kwargs: Any) -> None:
-            raise RuntimeError(
-                f'mmcv operator {name!r} is not available: mmcv-lite is installed, '
-                'which has no compiled operators; install the full mmcv'
+        def missing(*args: Any, **kwargs: Any) -> None:
+            raise ImportError(
+                f'{self.__name__}.{name} is not available: {self._advice}'
             )
 
-        return missing_op
+        return missing
 
 
 def replace_compiled_ops(mmcv: ModuleType) -> None:
@@ -60,58 +71,98 @@ def replace_compiled_ops(mmcv: ModuleType) -> None:
     if 'mmcv._ext' in sys.modules:
         return
     if PathFinder.find_spec('mmcv._ext', mmcv.__path__) is None:
-        stand_in = _OpsStandIn('mmcv._ext')
-        # A spec without loader is what mmengine takes as "no compiled mmcv".
-        stand_in.__spec__ = ModuleSpec('mmcv._ext', None)
-        sys.modules['mmcv._ext'] = stand_in
+        advice = 'mmcv-lite has no compiled operators; install the full mmcv'
+        sys.modules['mmcv._ext'] = _StandIn('mmcv._ext', advice, nms=_nms)
         _log('mmcv has no compiled operators; using a stand-in (nms by torchvision)')
 
 
-def disable_multimodal() -> None:
-    """Keep mmpretrain from importing models that transformers 5 breaks."""
-    try:
-        major = int(version('transformers').split('.')[0])
-    except PackageNotFoundError:
+def disable_multimodal(importer: str) -> None:
+    """Keep mmpretrain from importing models that would break it."""
+    dependency = importlib.import_module('mmpretrain.utils.dependency')
+    if not dependency.WITH_MULTIMODAL:
         return
-    if major >= 5:
-        dependency = importlib.import_module('mmpretrain.utils.dependency')
-        if dependency.WITH_MULTIMODAL:
-            dependency.WITH_MULTIMODAL = False
-            _log(
-                f'transformers {version("transformers")} breaks the multimodal models '
-                'of mmpretrain; they are disabled, everything else works'
-            )
+    installed = version('transformers')
+    if int(installed.split('.')[0]) < 5:
+        with contextlib.suppress(ImportError):
+            resolve_name('transformers:PreTrainedModel')
+            importlib.import_module('pycocotools.coco')
+            return
+    dependency.WITH_MULTIMODAL = False
+    _log(
+        f'transformers {installed} or pycocotools breaks the multimodal models of '
+        'mmpretrain; they are disabled, everything else works'
+    )
 
 
-class _NeedsXtcocotools:
-    """Stands for ``xtcocotools.cocoeval.COCOeval``."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        raise ImportError(
-            'this metric of mmpose needs xtcocotools, which is absent or was built '
-            'for another numpy; install it by `pip install cython "setuptools<81" && '
-            'pip install --no-build-isolation --no-binary xtcocotools xtcocotools`, '
-            'or use sapiens2_mm.KeypointOKSMetric, which does not need it'
-        )
+_XTCOCOTOOLS_ADVICE = (
+    'this part of mmpose needs xtcocotools, which is absent or was built for another '
+    'numpy; install it by `pip install cython "setuptools<81" && pip install '
+    '--no-build-isolation --no-binary xtcocotools xtcocotools`, or use '
+    'sapiens2_mm.KeypointOKSMetric, which does not need it'
+)
 
 
-def replace_xtcocotools() -> None:
+def replace_xtcocotools(importer: str) -> None:
     """Let pycocotools serve mmpose where xtcocotools cannot."""
     try:
         importlib.import_module('xtcocotools._mask')
         return
-    except (ImportError, ValueError) as err:  # ValueError: numpy ABI mismatch
-        reason = str(err)
+    except ImportError:
+        pass
     for name in [n for n in sys.modules if n.split('.')[0] == 'xtcocotools']:
         del sys.modules[name]
-    package = ModuleType('xtcocotools')
+    package = sys.modules['xtcocotools'] = ModuleType('xtcocotools')
     package.__path__ = []
-    cocoeval = ModuleType('xtcocotools.cocoeval')
-    cocoeval.COCOeval = _NeedsXtcocotools
-    sys.modules['xtcocotools'] = package
-    sys.modules['xtcocotools.cocoeval'] = package.cocoeval = cocoeval
-    for part in ('coco', 'mask'):
-        module = importlib.import_module(f'pycocotools.{part}')
-        sys.modules[f'xtcocotools.{part}'] = module
+    for part in ('coco', 'mask', 'cocoeval'):
+        name = f'xtcocotools.{part}'
+        module = _StandIn(name, _XTCOCOTOOLS_ADVICE)
+        if part != 'cocoeval':
+            with contextlib.suppress(ImportError):
+                module = importlib.import_module(f'pycocotools.{part}')
+        sys.modules[name] = module
         setattr(package, part, module)
-    _log(f'xtcocotools cannot be used ({reason}); reading with pycocotools instead')
+    _log('xtcocotools cannot be imported; mmpose reads with pycocotools instead')
+
+
+def _mmdet_utils() -> dict[str, Any]:
+    from mmpose.utils import reduce_mean  # the same function
+
+    return dict(reduce_mean=reduce_mean, ConfigType=dict)
+
+
+def _regex() -> dict[str, Any]:
+    return dict(compile=lambda *_: None, IGNORECASE=0)  # called at mmseg's import
+
+
+# Module of a host -> what it imports and all else does without: name -> what must work.
+_SPARED: dict[str, dict[str, Callable[[], dict[str, Any]]]] = {
+    'mmseg.utils.tokenizer': {'ftfy': dict, 'regex': _regex},
+    'mmpose.models.heads.hybrid_heads.rtmo_head': {'mmdet.utils': _mmdet_utils},
+}
+
+
+def lend_stand_ins(importer: str) -> None:
+    """Let a module of a host be imported without what only it needs."""
+    for name, functions in _SPARED[importer].items():
+        try:
+            importlib.import_module(name)
+        except ImportError:
+            advice = f'{importer} needs it; install or repair it'
+            sys.modules[name] = _StandIn(name, advice, **functions())
+            _log(f'{name} cannot be imported; {importer} needs it, nothing else does')
+
+
+def remove_stand_ins(importer: ModuleType) -> None:
+    """Let nobody else take the stand-ins for the real packages."""
+    for name in _SPARED[importer.__name__]:
+        if isinstance(sys.modules.get(name), _StandIn):
+            del sys.modules[name]
+
+
+def register_configs(mmengine_config: ModuleType) -> None:
+    """Make ``_base_ = 'sapiens2_mm::...'`` and ``mmengine.hub`` find our configs.
+
+    mmengine looks for the folder of a distribution, which an editable install has
+    elsewhere; a name that is a module and no distribution it finds by import.
+    """
+    mmengine_config.MODULE2PACKAGE['sapiens2_mm'] = 'sapiens2_mm.registry'

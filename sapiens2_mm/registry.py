@@ -6,11 +6,15 @@ One child of every mmengine root node, scope ``sapiens2_mm``. Configs write
 """
 
 from mmengine import registry as root
-from mmengine.config.utils import MODULE2PACKAGE
 
+from ._import_hooks import after_import
 from ._lazy import LazyRegistry
 
-MODULE2PACKAGE.setdefault('sapiens2_mm', 'sapiens2_mm')  # of `_base_ = 'sapiens2_mm::'`
+# A process that uses us reads its checkpoints by our rules; one that only has us
+# installed is left alone.
+after_import(
+    'mmengine.runner.checkpoint', 'sapiens2_mm.checkpoint.mmengine_loader:register'
+)
 
 
 def _node(parent: root.Registry, *locations: str) -> LazyRegistry:

@@ -103,7 +103,9 @@ def test_stand_in_for_mmcv_ops_has_nms_and_names_missing_ones():
         """
         import sys, types
         import sapiens2_mm.compat as compat
-        sys.modules['mmcv._ext'] = compat._OpsStandIn('mmcv._ext')
+        sys.modules.pop('mmcv._ext', None)
+        compat.PathFinder = types.SimpleNamespace(find_spec=lambda *_: None)
+        compat.replace_compiled_ops(types.SimpleNamespace(__path__=[]))
         import torch
         from mmcv.ops import nms
         boxes = torch.tensor([[0., 0, 10, 10], [1, 1, 10, 10], [20, 20, 30, 30]])
@@ -112,7 +114,7 @@ def test_stand_in_for_mmcv_ops_has_nms_and_names_missing_ones():
         from mmcv.ops import roi_align
         try:
             roi_align(torch.rand(1, 1, 4, 4), torch.rand(1, 5), 2, 1.0, 0, 'avg', True)
-        except RuntimeError as err:
+        except ImportError as err:
             print(err)
         """
     )
@@ -137,35 +139,65 @@ def test_compiled_mmcv_wins_over_the_stand_in(tmp_path):
     assert out.strip() == 'True'
 
 
-@pytest.mark.parametrize('fault', ['absent', 'built for another numpy'])
-def test_mmpose_works_without_xtcocotools(fault):
-    pytest.importorskip('mmpose')
-    error = (
-        "ModuleNotFoundError('no xtcocotools')"
-        if fault == 'absent'
-        else "ValueError('numpy.dtype size changed')"
-    )
+BROKEN = {
+    'mmdet': "assert False, 'MMCV==2.3 is used but incompatible'",
+    'transformers': "def __getattr__(name): raise TypeError('bad annotation')",
+    'xtcocotools': "raise OSError('cannot load libgomp')",
+    'pycocotools': "raise ValueError('numpy.dtype size changed')",
+    'ftfy': "raise AttributeError('module wcwidth has no attribute')",
+    'regex': "raise ImportError('undefined symbol')",
+}
+USE_ALL_TASKS = """
+import mmpose.apis, mmpose.datasets, mmpose.evaluation, mmseg.apis, mmpretrain.models
+from sapiens2_mm.registry import DATASETS, MODELS
+for name in ('Sapiens2PoseHead', 'Sapiens2SegHead', 'Sapiens2Pretrain'):
+    assert MODELS.get(f'sapiens2_mm.{name}') is not None
+assert DATASETS.get('sapiens2_mm.Humans308Dataset') is not None
+for name in ('mmengine', 'mmpose', 'mmseg'):
+    assert MODELS.get('mmpretrain.MAE') is not None
+"""
+
+
+@pytest.mark.parametrize(
+    'packages',
+    [
+        [*BROKEN],
+        *(pytest.param([name], marks=pytest.mark.slow) for name in BROKEN),
+    ],
+    ids=lambda names: '-'.join(names),
+)
+def test_broken_optional_packages_are_taken_as_absent(packages, tmp_path):
+    for host in ('mmpose', 'mmseg', 'mmpretrain'):
+        pytest.importorskip(host)
+    for name in packages:
+        (tmp_path / f'{name}.py').write_text(BROKEN[name])
+    # An old enough transformers for mmpretrain to want its multimodal part.
+    dist_info = tmp_path / 'transformers-4.40.0.dist-info'
+    dist_info.mkdir()
+    (dist_info / 'METADATA').write_text('Name: transformers\nVersion: 4.40.0\n')
+    if 'transformers' not in packages:
+        (tmp_path / 'transformers.py').write_text("raise ImportError('no wheel')")
     out = run_python(
         f"""
         import sys
-        class Block:
-            def find_spec(self, name, path=None, target=None):
-                if name.split('.')[0] == 'xtcocotools':
-                    raise {error}
-        sys.meta_path.insert(0, Block())
-        import sapiens2_mm.registry
-        import mmpose.apis, mmpose.datasets, mmpose.evaluation
-        from xtcocotools.coco import COCO
-        print(COCO.__module__)
-        from xtcocotools.cocoeval import COCOeval
+        sys.path.insert(0, {str(tmp_path)!r})
+        import warnings
+        warnings.simplefilter('always')
+        sys.stderr = sys.stdout
+        import sapiens2_mm
+        """
+        + textwrap.indent(USE_ALL_TASKS, ' ' * 8)
+        + """
         try:
-            COCOeval(None, None)
-        except ImportError as err:
-            print(err)
+            import mmdet
+        except ModuleNotFoundError as err:
+            print(repr(err.__cause__))
         """
     )
-    assert 'pycocotools.coco' in out
-    assert 'pip install --no-build-isolation --no-binary xtcocotools' in out
+    for name in packages:
+        assert out.count(f'{name} is taken as not installed') == 1, out
+    if 'mmdet' in packages:
+        assert "AssertionError('MMCV==2.3 is used but incompatible')" in out
 
 
 def test_hosts_import_without_chumpy():

@@ -1,10 +1,11 @@
-"""The wheel, used from an empty folder as a user would."""
+"""Our installs, used from an empty folder as a user would."""
 
 import json
 import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 import pytest
@@ -12,41 +13,67 @@ import pytest
 pytestmark = pytest.mark.slow
 
 POSE = 'pose/sapiens2-tiny_udp-heatmap_1xb8_synthetic-humans-256x192.py'
+RELEASED = 'pose/sapiens2-0.4b_udp-heatmap_8xb6-10k_humans308-1024x768.py'
 
 
 @pytest.fixture(scope='module')
-def installed(repo_dir, tmp_path_factory) -> Path:
-    """A folder that holds what ``pip install WHEEL`` puts into site-packages."""
-    source = tmp_path_factory.mktemp('source') / 'repo'
-    keep = ('sapiens2_mm', 'configs', 'tools', 'setup.cfg', 'pyproject.toml')
-    for name in (*keep, 'README.md'):
-        if (repo_dir / name).is_dir():
-            shutil.copytree(repo_dir / name, source / name, symlinks=True)
-        else:
-            shutil.copy(repo_dir / name, source / name)
-    folder = tmp_path_factory.mktemp('site')
+def source(repo_dir, tmp_path_factory) -> Path:
+    """A copy of the repository, which a build may write into."""
+    folder = tmp_path_factory.mktemp('source') / 'repo'
+    for name in ('sapiens2_mm', 'configs', 'tools'):
+        shutil.copytree(repo_dir / name, folder / name, symlinks=True)
+    for name in ('setup.cfg', 'pyproject.toml', 'README.md'):
+        shutil.copy(repo_dir / name, folder / name)
+    return folder
+
+
+def install(source: Path, folder: Path, *options: str) -> Path:
+    """Install us alone in a new environment that sees the packages of this one."""
+    subprocess.run([sys.executable, '-m', 'venv', '--without-pip', folder], check=True)
+    base = dict(base=str(folder))
+    python = Path(sysconfig.get_path('scripts', vars=base)) / 'python'
+    site = Path(sysconfig.get_path('purelib', vars=base))
+    (site / 'others.pth').write_text(sysconfig.get_path('purelib'))
     subprocess.run(
         [
-            *(sys.executable, '-m', 'pip', 'install', '-q', '--no-build-isolation'),
-            *('--no-deps', '--target', str(folder), str(source)),
+            *(sys.executable, '-m', 'pip', '--python', str(python), 'install', '-q'),
+            *('--no-build-isolation', '--no-deps', '--ignore-installed'),
+            *(*options, str(source)),
         ],
         check=True,
         env={**os.environ, 'PIP_DISABLE_PIP_VERSION_CHECK': '1'},
     )
-    return folder
+    return python
 
 
-def run(installed, cwd, *arguments) -> str:
+@pytest.fixture(scope='module')
+def wheel(source, tmp_path_factory) -> Path:
+    """The Python of an environment with our wheel."""
+    return install(source, tmp_path_factory.mktemp('wheel'))
+
+
+@pytest.fixture(scope='module')
+def editable(source, tmp_path_factory) -> Path:
+    """The Python of an environment with an editable install."""
+    return install(source, tmp_path_factory.mktemp('editable'), '-e')
+
+
+def run(python, cwd, *arguments) -> str:
     result = subprocess.run(
-        [sys.executable, *arguments],
+        [str(python), *map(str, arguments)],
         cwd=cwd,
-        env={**os.environ, 'PYTHONPATH': str(installed)},
+        env={key: v for key, v in os.environ.items() if key != 'PYTHONPATH'},
         capture_output=True,
         text=True,
         timeout=300,
     )
-    assert result.returncode == 0, result.stderr[-3000:]
+    assert result.returncode == 0, result.stdout[-2000:] + result.stderr[-3000:]
     return result.stdout
+
+
+def mim_folder(python, cwd) -> Path:
+    code = 'import sapiens2_mm; print(sapiens2_mm.__path__[0])'
+    return Path(run(python, cwd, '-c', code).strip()) / '.mim'
 
 
 def data_options(data_dir) -> list[str]:
@@ -62,45 +89,52 @@ def data_options(data_dir) -> list[str]:
     ]
 
 
-def test_wheel_ships_configs_tools_and_tables(installed):
-    mim = installed / 'sapiens2_mm' / '.mim'
+def test_wheel_ships_configs_tools_and_tables(wheel, tmp_path):
+    mim = mim_folder(wheel, tmp_path)
+    assert mim.is_relative_to(wheel.parent.parent)
     assert (mim / 'model-index.yml').is_file()
     assert (mim / 'tools' / 'train.py').is_file()
     assert (mim / 'configs' / POSE).is_file()
     assert (mim / 'configs' / '_base_' / 'default_runtime.py').is_file()
-    out = run(
-        installed,
-        installed.parent,
-        '-c',
-        'import sapiens2_mm; print(sapiens2_mm.__file__)',
-    )
-    assert Path(out.strip()).is_relative_to(installed)
+
+
+@pytest.mark.parametrize('kind', ['wheel', 'editable'])
+def test_mmengine_finds_our_configs_in_a_process_without_us(kind, request, tmp_path):
+    pytest.importorskip('mmpose')
+    (tmp_path / 'mine.py').write_text(f"_base_ = 'sapiens2_mm::{POSE}'")
+    code = f"""
+from mmengine.config import Config
+from mmengine.hub import get_config, get_model
+
+assert Config.fromfile('mine.py').default_scope == 'mmpose'
+model = get_model('sapiens2_mm::{POSE}')
+print(type(model.backbone).__name__)
+print(get_config('sapiens2_mm::{RELEASED}', pretrained=True).model_path)
+"""
+    out = run(request.getfixturevalue(kind), tmp_path, '-c', code).split('\n')
+    assert 'Sapiens2' in out
+    assert 'hf://facebook/sapiens2-pose-0.4b/sapiens2_0.4b_pose.safetensors' in out
 
 
 @pytest.mark.parametrize('default_scope', ['mmpose', 'mmseg', 'mmpretrain'])
 def test_inherited_config_trains_and_tests_anywhere(
-    default_scope, installed, data_dir, tmp_path
+    default_scope, wheel, data_dir, tmp_path
 ):
     pytest.importorskip(default_scope)
     config = tmp_path / 'mine_0.1b.py'  # a dot, as model sizes have
-    base = installed / 'sapiens2_mm' / '.mim' / 'configs' / POSE
-    if default_scope == 'mmpose':
-        base = f'sapiens2_mm::{POSE}'
     config.write_text(
-        f"_base_ = ['{base}']\n"
+        f"_base_ = ['sapiens2_mm::{POSE}']\n"
         f'default_scope = {default_scope!r}\n'
         'train_cfg = dict(max_iters=1, val_interval=1)\n'
     )
-    tools = installed / 'sapiens2_mm' / '.mim' / 'tools'
+    tools = mim_folder(wheel, tmp_path) / 'tools'
     options = ('--cfg-options', *data_options(data_dir))
-    run(installed, tmp_path, str(tools / 'train.py'), str(config), *options)
-    checkpoint = tmp_path / 'work_dirs' / 'mine_0.1b' / 'iter_1.pth'
+    run(wheel, tmp_path, tools / 'train.py', config, *options)
     run(
-        installed,
+        wheel,
         tmp_path,
-        *(str(tools / 'test.py'), str(config), str(checkpoint)),
-        *('--work-dir', str(tmp_path / 'out'), '--out', str(tmp_path / 'out.pkl')),
-        *('--show-dir', str(tmp_path / 'show'), *options),
+        *(tools / 'test.py', config, 'work_dirs/mine_0.1b/iter_1.pth'),
+        *('--work-dir', 'out', '--out', 'out.pkl', '--show-dir', 'show', *options),
         'train_dataloader.dataset.data_root=not_needed_to_test',
     )
     metrics = json.loads(next((tmp_path / 'out').glob('*/*.json')).read_text())

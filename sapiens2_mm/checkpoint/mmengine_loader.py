@@ -1,7 +1,7 @@
 """Make mmengine read checkpoints by ``read_checkpoint``.
 
-Registered with mmengine's ``CheckpointLoader``, the documented place for that, when
-mmengine's module is imported, see ``sapiens2_mm._import_hooks``. From then on
+Registered with mmengine's ``CheckpointLoader``, the documented place for that, by
+``sapiens2_mm.registry``, which every use of ours begins with. From then on
 ``load_from``, ``resume``, ``init_cfg`` and ``load_checkpoint`` of every library read
 local files, ``http(s)://`` and ``hf://`` by our rules; ``torch.load`` is untouched.
 

@@ -32,7 +32,7 @@ def test_downstream_config_trains_a_step(repo_dir, data_dir, tmp_path):
             *('--work-dir', str(tmp_path), '--cfg-options', *options),
         ],
         cwd=tmp_path,  # not the repository: nothing may depend on the folder
-        env={**os.environ, 'PYTHONPATH': str(project)},
+        env={**os.environ, 'PYTHONPATH': f'{project}{os.pathsep}{repo_dir}'},
         capture_output=True,
         text=True,
         timeout=300,
