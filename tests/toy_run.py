@@ -83,6 +83,8 @@ def toy_runner(
     train_cfg: dict | None = None,
     sampler: dict | None = None,
     extra_hooks: dict | None = None,
+    averages: dict | None = None,
+    val_evaluator: Evaluator | None = None,
     **options: Any,
 ) -> Runner:
     """Layer decay, clipping, warm-up, EMA, validation every ``val_interval``."""
@@ -102,7 +104,7 @@ def toy_runner(
         or dict(by_epoch=False, max_iters=iterations, val_interval=val_interval),
         val_dataloader=dict(loader, sampler=order),
         val_cfg=dict(),
-        val_evaluator=Evaluator([ToyMetric()]),
+        val_evaluator=val_evaluator or Evaluator([ToyMetric()]),
         test_dataloader=dict(loader, sampler=order),
         test_cfg=dict(),
         test_evaluator=Evaluator([ToyMetric()]),
@@ -125,7 +127,7 @@ def toy_runner(
             ),
             **(extra_hooks or {}),
         },
-        custom_hooks=[dict(type='EMAHook', momentum=0.1), *hooks],
+        custom_hooks=[averages or dict(type='EMAHook', momentum=0.1), *hooks],
         randomness=dict(seed=0),
         default_scope='mmengine',
         log_level='WARNING',

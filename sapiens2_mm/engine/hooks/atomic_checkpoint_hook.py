@@ -3,6 +3,7 @@
 import signal
 import threading
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
@@ -12,6 +13,7 @@ from mmengine.fileio import LocalBackend, register_backend
 from mmengine.hooks import CheckpointHook
 from mmengine.runner import Runner
 
+from sapiens2_mm.checkpoint import CheckpointError, read_checkpoint
 from sapiens2_mm.checkpoint.io.atomic import write_atomically
 from sapiens2_mm.registry import HOOKS
 
@@ -41,6 +43,21 @@ def _resumes_in(out_dir: str, runner: Runner) -> bool:
     return (
         source is not None and Path(source).resolve().parent == Path(out_dir).resolve()
     )
+
+
+def _check_metainfo(dataset: Any) -> None:
+    with TemporaryDirectory() as folder:
+        path = Path(folder, 'metainfo.pth')
+        meta = dict(dataset_meta=getattr(dataset, 'metainfo', None))
+        torch.save(dict(state_dict=dict(weight=torch.zeros(1)), meta=meta), path)
+        try:
+            read_checkpoint(path)
+        except CheckpointError as err:
+            raise TypeError(
+                f'the metainfo of {type(dataset).__name__} would be written into '
+                'checkpoints that are refused when they are read; give it plain '
+                f'numbers, strings, lists, dicts and numpy arrays: {err.__cause__}'
+            ) from err
 
 
 class _RemovesLater:
@@ -77,6 +94,8 @@ class AtomicCheckpointHook(CheckpointHook):
 
     Raises:
         RuntimeError: before training, if another run has the folder.
+        TypeError: before training, if the metainfo of the data, which mmengine writes
+            into checkpoints, holds more than plain values.
         OSError: if a checkpoint cannot be written; those before are intact.
     """
 
@@ -100,6 +119,8 @@ class AtomicCheckpointHook(CheckpointHook):
         super().before_train(runner)
         for folder in self._folders(runner):
             claim(folder)
+        if is_main_process():
+            _check_metainfo(runner.train_dataloader.dataset)
         if threading.current_thread() is threading.main_thread():
             self._former_handler = signal.signal(signal.SIGTERM, self._note_signal)
         if _resumes_in(self.out_dir, runner):

@@ -1,5 +1,6 @@
 import json
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -260,29 +261,25 @@ def test_all_processes_end_together(tmp_path):
     assert names(tmp_path)[-1] == 'iter_3.pth'
 
 
-def test_a_full_disk_ends_the_run_and_keeps_the_checkpoints(repo_dir, tmp_path):
-    """A file may not grow as large as a checkpoint, from the second one on."""
-    code = """
-import resource, sys
-from mmengine.hooks import Hook
-from toy_run import toy_runner
-
 class Fill(Hook):
+    """No file may grow as large as a checkpoint, from the third iteration on."""
+
     def before_train_iter(self, runner, *args, **kwargs):
         if runner.iter == 2:
             resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
 
-toy_runner(sys.argv[1], hooks=(Fill(),), checkpoint=dict(max_keep_ckpts=1)).train()
-"""
-    result = subprocess.run(
-        [sys.executable, '-c', code, str(tmp_path)],
-        cwd=repo_dir,
-        env={**os.environ, 'PYTHONPATH': f'{repo_dir}:{repo_dir}/tests'},
-        capture_output=True,
-        text=True,
-    )
-    last = result.stderr.strip().splitlines()[-1]
-    assert f'{tmp_path}/iter_3.pth was not written: File too large; what was' in last
+
+def _fill_disk(rank, folder):
+    saving = dict(max_keep_ckpts=1)
+    with pytest.raises(OSError, match='File too large') as error:
+        toy_runner(folder, hooks=(Fill(),), checkpoint=saving).train()
+    (folder / 'error').write_text(str(error.value))
+
+
+def test_a_full_disk_ends_the_run_and_keeps_the_checkpoints(tmp_path):
+    mp.start_processes(_fill_disk, (tmp_path,), nprocs=1, start_method='fork')
+    message = f'{tmp_path}/iter_3.pth was not written: File too large; what was there'
+    assert message in (tmp_path / 'error').read_text()
     assert os.listdir(tmp_path).count('iter_2.pth') == 1
     assert not list(tmp_path.glob('.*.tmp'))
     runner = toy_runner(tmp_path, iterations=3, resume=True)

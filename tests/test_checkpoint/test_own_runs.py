@@ -1,0 +1,195 @@
+"""Whatever a run may keep in its checkpoint is tested, resumed and converted."""
+
+from collections import Counter, OrderedDict, defaultdict
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from mmengine.config import ConfigDict
+from mmengine.evaluator import BaseMetric, Evaluator
+from mmengine.registry import OPTIMIZERS, PARAM_SCHEDULERS
+from torch import nn
+from toy_run import StopAfter, ToyData, toy_runner
+
+from sapiens2_mm.checkpoint import read_checkpoint
+from sapiens2_mm.checkpoint.layouts.convert import convert_checkpoint
+from sapiens2_mm.datasets.metainfo import humans29, humans308
+
+# Another wrapper, a closure, sparse gradients, two dimensions alone.
+NOT_FOR_THIS_MODEL = {'LBFGS', 'SparseAdam', 'Muon', 'Optimizer', 'Adafactor'}
+NOT_FOR_THIS_MODEL |= {'ZeroRedundancyOptimizer'}
+OPTIMIZER_NAMES = sorted(set(OPTIMIZERS.module_dict) - NOT_FOR_THIS_MODEL)
+SETTINGS = {
+    'CosineRestart': dict(periods=[2, 9], restart_weights=[1, 0.5], eta_min=0.0),
+    'Exponential': dict(gamma=0.9),
+    'MultiStep': dict(milestones=[1, 3]),
+    'OneCycle': dict(eta_max=0.1, total_steps=20),
+    'ReduceOnPlateau': dict(monitor='toy/score', by_epoch=True),
+    'Step': dict(step_size=2),
+    'CosineAnnealing': dict(T_max=20, eta_min=0.0),
+}
+
+
+def schedule(ending: str) -> list[dict]:
+    """A scheduler of each kind for the learning rate (LR) or the momentum."""
+    names = [n for n in sorted(PARAM_SCHEDULERS.module_dict) if n.endswith(ending)]
+    kinds = {name: SETTINGS.get(name.removesuffix(ending), {}) for name in names}
+    return [dict(type=n, **{'by_epoch': False, 'end': 20, **kinds[n]}) for n in names]
+
+
+def live(
+    folder: Path, optimizer: Any = 'AdamW', schedulers: list | None = None, **options
+) -> dict:
+    """Save, test, resume and convert; the content of the last checkpoint."""
+
+    def runner(name: str, *hooks, **more):
+        built = toy_runner(folder / name, hooks=hooks, iterations=4, **more, **options)
+        built.param_schedulers = [dict(s) for s in schedulers or schedule('LR')]
+        built.optim_wrapper['optimizer'] = dict(type=optimizer, lr=1e-3)
+        return built
+
+    runner('a', StopAfter(2)).train()
+    source = str(folder / 'a' / 'iter_2.pth')
+    runner('b', load_from=source).test()
+    runner('a', resume=True).train()
+    path = folder / 'a' / 'iter_4.pth'
+    convert_checkpoint(path, folder / 'c.safetensors', 'official', task='pretrain')
+    content = read_checkpoint(path)
+    weights = read_checkpoint(folder / 'c.safetensors')['state_dict']
+    for key, value in weights.items():
+        assert torch.equal(value, content['state_dict'][f'backbone.{key}']), key
+    return content
+
+
+@pytest.mark.parametrize('optimizer', OPTIMIZER_NAMES)
+def test_every_optimizer_with_every_learning_rate_schedule(optimizer, tmp_path):
+    content = live(tmp_path, optimizer)
+    assert len(content['param_schedulers']) == 10
+    assert content['meta']['optimizers'] == {'': optimizer.removeprefix('Torch')}
+
+
+@pytest.mark.parametrize('optimizer', ['SGD', 'AdamW'])
+def test_every_momentum_schedule(optimizer, tmp_path):
+    assert len(live(tmp_path, optimizer, schedule('Momentum'))['param_schedulers']) == 9
+
+
+AVERAGES = [
+    dict(type='EMAHook', ema_type='ExponentialMovingAverage', update_buffers=True),
+    dict(type='EMAHook', ema_type='MomentumAnnealingEMA', gamma=10),
+    dict(type='EMAHook', ema_type='StochasticWeightAverage', interval=2),
+]
+
+
+@pytest.mark.parametrize('average', AVERAGES)
+def test_every_kind_of_averaged_weights(average, tmp_path):
+    content = live(tmp_path, averages=average)
+    assert any(key.endswith('cls_token') for key in content['ema_state_dict'])
+
+
+class EveryResult(BaseMetric):
+    """Results of all kinds that metrics return, ours and those of the hosts."""
+
+    default_prefix = 'toy'
+
+    def process(self, data_batch: Any, data_samples: Any) -> None:
+        self.results.append(0)
+
+    def compute_metrics(self, results: list) -> OrderedDict:
+        return OrderedDict(
+            score=np.float64(0.5),
+            single=np.float32(0.5),
+            half=np.float16(0.5),
+            count=np.int64(3),
+            whole=2,
+            unknown=float('nan'),
+            tensor=torch.tensor(0.5),
+            classes=np.array(['one', 'two']),
+            table=dict(one=[0.5, None], two=(np.nan, True)),
+            flags=np.array([True, False]),
+            text='best',
+        )
+
+
+def test_every_kind_of_result(tmp_path):
+    saving = dict(save_best='toy/score', rule='greater')
+    content = live(
+        tmp_path, checkpoint=saving, val_evaluator=Evaluator([EveryResult()])
+    )
+    info = content['message_hub']['runtime_info']
+    assert info['val/toy/table']['one'] == [0.5, None]
+    assert info['val/toy/classes'].tolist() == ['one', 'two']
+
+
+METAINFOS = {
+    'humans308': humans308.METAINFO,
+    'humans29': humans29.METAINFO,
+    'config': ConfigDict(classes=('one',), table=dict(a=[1, dict(b=None)])),
+    'containers': dict(
+        classes=['one'],
+        names={'a', 'b'},
+        frozen=frozenset([1]),
+        counts=Counter('aab'),
+        ordered=OrderedDict(a=1),
+        default=defaultdict(list, a=[1]),
+        deep=[[[dict(a=(1, 2.5, None, True, 'x', b'y', 1 + 2j))]]],
+    ),
+    'arrays': dict(
+        empty=np.array([]),
+        no_rows=np.zeros((0, 3), np.float32),
+        text=np.array(['left', 'right']),
+        bytes=np.array([b'left']),
+        flags=np.array([True]),
+        column=np.asfortranarray(np.arange(6.0).reshape(2, 3)),
+        scalar=np.array(1.5),
+        half=np.ones(2, np.float16),
+        number=np.int16(3),
+        word=np.str_('left'),
+        truth=np.bool_(True),
+        tensor=torch.arange(3),
+        weight=nn.Parameter(torch.ones(1)),
+        dtype=torch.float32,
+        size=torch.Size([2]),
+        device=torch.device('cpu'),
+    ),
+    'paths': dict(root=Path('data'), nested=[Path('a') / 'b']),
+}
+
+
+@pytest.mark.parametrize('name', METAINFOS)
+def test_every_form_of_metainfo(name, tmp_path, monkeypatch):
+    monkeypatch.setattr(ToyData, 'metainfo', METAINFOS[name])
+    kept = live(tmp_path)['meta']['dataset_meta']
+    assert set(kept) == set(METAINFOS[name])
+    for key, value in METAINFOS[name].items():
+        if isinstance(value, torch.Tensor):
+            assert torch.equal(kept[key], value)
+        elif not isinstance(value, Path | list | ConfigDict):
+            np.testing.assert_equal(kept[key], value)
+
+
+def test_parsed_keypoint_metainfo(tmp_path, monkeypatch):
+    parse = pytest.importorskip('mmpose.datasets.datasets.utils').parse_pose_metainfo
+    metainfo = parse(dict(humans308.METAINFO, skeleton_info={}))
+    monkeypatch.setattr(ToyData, 'metainfo', metainfo)
+    kept = live(tmp_path)['meta']['dataset_meta']
+    assert kept['keypoint_id2name'][307] == metainfo['keypoint_id2name'][307]
+    assert kept['skeleton_link_colors'].shape == metainfo['skeleton_link_colors'].shape
+
+
+class Side(Enum):
+    LEFT = 0
+
+
+@pytest.mark.parametrize('value', [range(3), np.arange(2, dtype='>i4'), Side.LEFT])
+def test_metainfo_that_could_not_be_read_again_ends_the_run_early(
+    value, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(ToyData, 'metainfo', dict(classes=('one',), own=value))
+    name = type(value).__name__.removeprefix('nd').replace('array', 'dtype')
+    message = f'the metainfo of ToyData .* numpy arrays: .*{name}'
+    with pytest.raises(TypeError, match=message):
+        toy_runner(tmp_path, iterations=1).train()
+    assert not list(tmp_path.glob('*.pth'))
