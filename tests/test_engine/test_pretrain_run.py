@@ -245,7 +245,12 @@ def test_resume_does_not_read_old_images(make_config, monkeypatch):
     from sapiens2_mm.datasets.pretrain import unlabeled_image_dataset as module
 
     read = module.read_image
-    monkeypatch.setattr(module, 'read_image', lambda p: reads.append(p) or read(p))
+
+    def noted(path: str, **kwargs):
+        reads.append(path)
+        return read(path, **kwargs)
+
+    monkeypatch.setattr(module, 'read_image', noted)
     resumed(make_config('second'), straight)
     assert len(reads) == 6  # 3 iterations of 2
 

@@ -1,8 +1,11 @@
 """Read any picture as 8-bit BGR."""
 
 import io
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+import cv2
 import mmengine.fileio
 import numpy as np
 from PIL import ExifTags, Image, ImageOps
@@ -10,9 +13,14 @@ from PIL import ExifTags, Image, ImageOps
 # Pillow modes that convert to RGB without loss of meaning; alpha is dropped
 _RGB_MODES = {'1', 'L', 'LA', 'P', 'PA', 'RGB', 'RGBA', 'RGBX', 'CMYK', 'YCbCr'}
 _UINT16_MODES = {'I;16', 'I;16L', 'I;16B', 'I;16N', 'I'}
+Reduction = Callable[[tuple[int, int]], int]
 
 
-def read_image(path: str | Path, backend_args: dict | None = None) -> np.ndarray:
+def read_image(
+    path: str | Path,
+    backend_args: dict | None = None,
+    reduction: Reduction | None = None,
+) -> np.ndarray:
     """Read an image file.
 
     Gray, palette, CMYK and 16-bit pictures become 8-bit BGR; an alpha channel is
@@ -22,6 +30,7 @@ def read_image(path: str | Path, backend_args: dict | None = None) -> np.ndarray
     Args:
         path: local path, or any address that ``mmengine.fileio`` understands.
         backend_args: of ``mmengine.fileio.get``.
+        reduction: see ``decode_image``.
 
     Returns:
         (H, W, 3) uint8, BGR.
@@ -31,36 +40,59 @@ def read_image(path: str | Path, backend_args: dict | None = None) -> np.ndarray
         ValueError: see ``decode_image``.
     """
     data = mmengine.fileio.get(str(path), backend_args=backend_args)
-    return decode_image(data, str(path))
+    return decode_image(data, str(path), reduction)
 
 
-def decode_image(data: bytes, path: str) -> np.ndarray:
-    """``read_image`` for the content of a file; ``path`` names it in errors.
+def decode_image(
+    data: bytes, path: str, reduction: Reduction | None = None
+) -> np.ndarray:
+    """``read_image`` for the content of a file.
+
+    Args:
+        data: content.
+        path: names the file in errors.
+        reduction: asked, before anything is decoded, by how much the sides of a picture
+            of (height, width) may be divided: 1, 2, 4 or 8. A JPEG is then decoded at
+            that size, rounded up, which takes less time; other pictures are not.
 
     Raises:
         ValueError: if it is no image, is cut off, or has an unsupported mode; names
             the file and the mode.
     """
-    image = open_image(data, path)
+    image = open_image(data, path, reduction)
     if image.mode not in _RGB_MODES | _UINT16_MODES:
         raise ValueError(f'cannot read image {path}: unsupported mode {image.mode}')
     if image.mode in _UINT16_MODES:
         return to_bgr_uint8(np.asarray(image).astype(np.uint16), path)
-    return np.ascontiguousarray(np.asarray(image.convert('RGB'))[..., ::-1])
+    if image.mode != 'RGB':
+        image = image.convert('RGB')
+    return cv2.cvtColor(np.asarray(image), cv2.COLOR_RGB2BGR)
 
 
-def open_image(data: bytes, path: str) -> Image.Image:
+def open_image(
+    data: bytes, path: str, reduction: Reduction | None = None
+) -> Image.Image:
     """Decode the content of a file, in the mode it has, upright by its rotation tag.
+
+    Args: as for ``decode_image``.
 
     Raises:
         ValueError: if it is no image, is cut off, or has values beyond 16 bits; names
             the file.
     """
-    try:
+    with _named_error(path):
         image = Image.open(io.BytesIO(data))
+    if reduction is not None:
+        with _named_error(path):
+            orientation = _orientation(image)
+        divisor = reduction(image.size[::-1] if orientation < 5 else image.size)
+        # The last pixel of a side may stand for fewer; turned, it would be the first.
+        while orientation != 1 and any(side % divisor for side in image.size):
+            divisor //= 2
+        image.draft(None, tuple(side // divisor for side in image.size))  # JPEG only
+    with _named_error(path):
         ImageOps.exif_transpose(image, in_place=True)
-    except Exception as err:  # of any kind: what Pillow meets in a broken file
-        raise ValueError(f'cannot read image {path}: {err}') from err
+        image.load()
     low, high = image.getextrema() if image.mode == 'I' else (0, 0)
     if low < 0 or high > 65535:
         raise ValueError(f'cannot read image {path}: it has values beyond 16 bits')
@@ -74,14 +106,25 @@ def read_header(path: str | Path) -> tuple[int, int, str]:
         FileNotFoundError: if the file does not exist.
         ValueError: if it is no image; names the file.
     """
+    with _named_error(path), Image.open(path) as image:
+        width, height = image.size
+        if _orientation(image) >= 5:
+            width, height = height, width
+        return height, width, image.mode
+
+
+def _orientation(image: Image.Image) -> int:
+    """The rotation tag, 1 to 8; from 5 on the sides change places."""
+    # Of a PNG without such data Pillow would decode all pixels to find none.
+    tagged = image.format in ('JPEG', 'MPO') or 'exif' in image.info
+    return image.getexif().get(ExifTags.Base.Orientation, 1) if tagged else 1
+
+
+@contextmanager
+def _named_error(path: str | Path) -> Iterator[None]:
+    """Whatever kind of error Pillow meets in a broken file is a ``ValueError``."""
     try:
-        with Image.open(path) as image:
-            width, height = image.size
-            # Of a PNG without such data Pillow would decode all pixels to find none.
-            tagged = image.format == 'JPEG' or 'exif' in image.info
-            if tagged and image.getexif().get(ExifTags.Base.Orientation, 1) >= 5:
-                width, height = height, width
-            return height, width, image.mode
+        yield
     except FileNotFoundError:
         raise
     except Exception as err:

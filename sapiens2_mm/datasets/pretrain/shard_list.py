@@ -7,6 +7,8 @@ from pathlib import Path
 import braceexpand
 from mmengine.logging import print_log
 
+from ..io.folder import list_images
+
 
 def list_shards(shards: str | Sequence[str]) -> list[str]:
     """Names of the shards. The log says how many, and if some are missing.
@@ -16,7 +18,8 @@ def list_shards(shards: str | Sequence[str]) -> list[str]:
             with ``{000..123}`` ranges; or a list of such.
 
     Raises:
-        ValueError: if there is none.
+        FileNotFoundError: if the folder holds none.
+        ValueError: if the names are those of no file.
     """
     names = _expand(shards)
     missing = [name for name in names if ':' not in name and not Path(name).exists()]
@@ -41,7 +44,4 @@ def _expand(shards: str | Sequence[str]) -> list[str]:
         return [name for entry in shards for name in _expand(entry)]
     if not Path(shards).is_dir():
         return list(braceexpand.braceexpand(shards))
-    found = sorted(str(path) for path in Path(shards).rglob('[!.]*.tar'))
-    if not found:
-        raise ValueError(f'TarShardDataset: no .tar file in the folder {shards}')
-    return found
+    return list_images(shards, suffixes=('.tar',))

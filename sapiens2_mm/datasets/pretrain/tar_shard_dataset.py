@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
+from functools import partial
 from itertools import count, groupby
 
 import numpy as np
@@ -16,7 +17,7 @@ from sapiens2_mm.registry import DATASETS
 from ..io.folder import IMAGE_SUFFIXES
 from ..io.image import decode_image
 from .shard_list import list_shards
-from .skipping import Skip, check_skips, read_or_skip
+from .skipping import Skip, check_skips, planned_reduction, read_or_skip
 from .tar_file import read_members
 
 Position = tuple[int, int]  # (block, images read of the block)
@@ -62,7 +63,7 @@ class TarShardDataset(IterableDataset):
         seed: of all randomness; None is that of the run, as for ``DrawSampler``.
 
     Raises:
-        ValueError: if there is no shard.
+        FileNotFoundError, ValueError: if there is no shard.
         RuntimeError: if ``max_skips`` is exceeded.
     """
 
@@ -139,17 +140,19 @@ class TarShardDataset(IterableDataset):
             for place, (name, data) in enumerate(self._mix(shards, seed, skipped), 1):
                 if (block, place) <= start:
                     continue  # used before the run was stopped
+                rng = np.random.default_rng([*seed, place])
+                results = dict(img_path=name, rng=rng)
                 image = read_or_skip(
-                    lambda name=name, data=data: decode_image(data, name),
+                    partial(decode_image, data, name),
                     name,
                     self.min_short_side,
                     skipped,
+                    planned_reduction(self.pipeline, results),
                 )
                 if image is None:
                     check_skips(skipped, self.max_skips, type(self).__name__)
                     continue
-                results = dict(img=image, img_path=name)
-                results['rng'] = np.random.default_rng([*seed, place])
+                results['img'] = image
                 results['position'] = (reader, block, place)
                 results['skipped'] = skipped.copy()
                 skipped.clear()

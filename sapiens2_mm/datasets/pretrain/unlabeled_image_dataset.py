@@ -11,7 +11,7 @@ from sapiens2_mm.registry import DATASETS
 from ..io.folder import IMAGE_SUFFIXES, list_images
 from ..io.image import read_image
 from ..io.json_file import check_record, check_records, load_json, load_names
-from .skipping import Skip, check_skips, read_or_skip
+from .skipping import Skip, check_skips, planned_reduction, read_or_skip
 
 
 @DATASETS.register_module()
@@ -84,17 +84,20 @@ class UnlabeledImageDataset(CustomDataset):
             rng = np.random.default_rng(np.random.randint(2**31))
         skipped: list[Skip] = []
         while True:
-            results = self.get_data_info(index)
+            results = {**self.get_data_info(index), 'rng': rng}
             path = results['img_path']
             image = read_or_skip(
-                lambda path=path: read_image(path), path, self.min_short_side, skipped
+                lambda reduction, path=path: read_image(path, reduction=reduction),
+                path,
+                self.min_short_side,
+                skipped,
+                planned_reduction(self.pipeline, results),
             )
             if image is not None:
                 break
             check_skips(skipped, self.max_skips, type(self).__name__)
             index = int(rng.integers(len(self)))
-        results['img'] = image
-        return self.pipeline({**results, 'rng': rng, 'skipped': skipped})
+        return self.pipeline({**results, 'img': image, 'skipped': skipped})
 
 
 def _listed_images(path: str) -> list[str]:

