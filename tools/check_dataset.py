@@ -8,8 +8,8 @@ import argparse
 import sys
 
 import mmengine
-from mmengine.config import DictAction
 
+from sapiens2_mm.cfg_options import CfgOptions
 from sapiens2_mm.datasets.checking.checker import check_config
 from sapiens2_mm.engine import launch
 
@@ -26,7 +26,7 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument(
         '--cfg-options',
         nargs='+',
-        action=DictAction,
+        action=CfgOptions,
         metavar='KEY=VALUE',
         help='override settings of the config',
     )

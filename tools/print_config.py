@@ -7,7 +7,9 @@ A line is ``PATH = VALUE``, with PATH as ``--cfg-options`` takes it. For two con
 import argparse
 from collections.abc import Iterator
 
-from mmengine.config import Config, DictAction
+from mmengine.config import Config
+
+from sapiens2_mm.cfg_options import CfgOptions
 
 
 def parse_args() -> argparse.Namespace:
@@ -16,7 +18,7 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument(
         '--cfg-options',
         nargs='+',
-        action=DictAction,
+        action=CfgOptions,
         metavar='KEY=VALUE',
         help='override settings of all configs',
     )

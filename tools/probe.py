@@ -9,8 +9,7 @@ import argparse
 import json
 from pathlib import Path
 
-from mmengine.config import DictAction
-
+from sapiens2_mm.cfg_options import CfgOptions
 from sapiens2_mm.engine import probing
 
 CONFIGS = Path(__file__).parent.parent / 'configs' / 'probe'
@@ -32,7 +31,7 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument(
         '--cfg-options',
         nargs='+',
-        action=DictAction,
+        action=CfgOptions,
         metavar='KEY=VALUE',
         help='override settings of all configs',
     )

@@ -6,8 +6,7 @@ Any config of any task: ``python tools/test.py CONFIG CHECKPOINT``.
 import argparse
 import os
 
-from mmengine.config import DictAction
-
+from sapiens2_mm.cfg_options import CfgOptions
 from sapiens2_mm.engine import launch
 
 
@@ -32,7 +31,7 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument(
         '--cfg-options',
         nargs='+',
-        action=DictAction,
+        action=CfgOptions,
         metavar='KEY=VALUE',
         help='override settings of the config',
     )

@@ -6,8 +6,7 @@ Any config of any task: ``python tools/train.py CONFIG``.
 import argparse
 import os
 
-from mmengine.config import DictAction
-
+from sapiens2_mm.cfg_options import CfgOptions
 from sapiens2_mm.engine import launch
 
 
@@ -33,7 +32,7 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument(
         '--cfg-options',
         nargs='+',
-        action=DictAction,
+        action=CfgOptions,
         metavar='KEY=VALUE',
         help='override settings of the config',
     )

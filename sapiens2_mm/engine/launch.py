@@ -3,12 +3,14 @@
 import atexit
 import gc
 import logging
+import os
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
 
 import torch
 from mmengine.config import Config, ConfigDict
+from mmengine.device import get_device
 from mmengine.logging import print_log
 from mmengine.registry import RUNNERS
 from mmengine.runner import Runner
@@ -16,6 +18,13 @@ from mmengine.runner import Runner
 from .hooks.load_checkpoint_hook import whole_model_file
 from .hooks.metainfo_check_hook import check_config_metainfo
 from .work_dir import latest_checkpoint
+
+# Launcher -> what the program that starts its processes sets, and that program.
+_STARTED_BY = dict(
+    pytorch=('RANK', 'torchrun'),
+    slurm=('SLURM_PROCID', 'srun'),
+    mpi=('OMPI_COMM_WORLD_LOCAL_RANK', 'mpirun'),
+)
 
 
 def load_config(
@@ -29,9 +38,21 @@ def load_config(
     The work folder is ``work_dir``, else the config's own, else
     ``work_dirs/<config name>``.
 
+    Processes that torchrun has started belong together without ``launcher`` too.
+
     Raises:
         FileNotFoundError: if ``path`` does not exist.
+        ValueError: if the processes were not started by what ``launcher`` needs.
     """
+    if launcher == 'none' and torch.distributed.is_torchelastic_launched():
+        launcher = 'pytorch'
+    variable, program = _STARTED_BY.get(launcher, ('PATH', ''))
+    if variable not in os.environ:
+        raise ValueError(
+            f'--launcher {launcher} is for processes that {program} starts, and it '
+            f'did not start this one ({variable} is not set); start it by {program}, '
+            'or leave --launcher out'
+        )
     if not Path(path).is_file():
         raise FileNotFoundError(f'config {path!r} does not exist; see configs/')
     cfg = Config.fromfile(path)
@@ -52,8 +73,11 @@ def build_runner(cfg: Config) -> Runner:
     strictly and stop at losses that are not finite all the same.
 
     The processes of launcher ``'pytorch'`` work without a GPU too, and talk by gloo.
+    Without a GPU an ``AmpOptimWrapper`` becomes bfloat16 autocast. A loader without
+    worker processes needs no other setting to be changed.
 
     Raises:
+        ValueError: if an epoch would never end.
         ValueError: if the config's keypoint metainfo and head differ in number.
         OSError: if the work folder cannot be written.
     """
@@ -64,6 +88,11 @@ def build_runner(cfg: Config) -> Runner:
         non_finite_loss=dict(type='sapiens2_mm.NonFiniteLossHook'),
     )
     cfg.default_hooks = {**own, **hooks}
+    _check_epochs(cfg)
+    _set_up_loaders(cfg)
+    wrapper = cfg.get('optim_wrapper') or {}
+    if wrapper.get('type') == 'AmpOptimWrapper' and get_device() in ('cpu', 'mps'):
+        use_bf16_autocast(cfg)
     _name_file_of_backbone(cfg)
     if cfg.get('launcher') == 'pytorch' and not torch.cuda.is_available():
         _distribute_on_cpu(cfg)
@@ -79,6 +108,26 @@ def _make_work_dir(cfg: Config) -> None:
     except OSError as err:
         text = f'the work folder {cfg.work_dir} cannot be written: {err.strerror}'
         raise OSError(err.errno, f'{text}; name another by --work-dir') from err
+
+
+def _check_epochs(cfg: Config) -> None:
+    loop, loader = cfg.get('train_cfg') or {}, cfg.get('train_dataloader') or {}
+    by_epoch = loop.get('by_epoch') or 'EpochBased' in str(loop.get('type'))
+    sampler = str((loader.get('sampler') or {}).get('type'))
+    if by_epoch and sampler.rpartition('.')[2] in ('InfiniteSampler', 'DrawSampler'):
+        raise ValueError(
+            f'train_cfg trains by epochs, and with {sampler} an epoch never ends; set '
+            "train_dataloader.sampler = dict(type='DefaultSampler', shuffle=True, "
+            '_delete_=True), or train_cfg = dict(by_epoch=False, max_iters=...)'
+        )
+
+
+def _set_up_loaders(cfg: Config) -> None:
+    for name in ('train_dataloader', 'val_dataloader', 'test_dataloader'):
+        loader = cfg.get(name) or {}
+        if loader.get('num_workers') == 0:  # torch refuses what is for workers
+            loader.pop('persistent_workers', None)
+            loader.pop('prefetch_factor', None)
 
 
 def _name_file_of_backbone(cfg: Config) -> None:

@@ -162,3 +162,72 @@ def test_a_work_folder_that_cannot_be_written_is_named(tmp_path):
     message = r'the work folder .*file/run cannot be written: Not a directory; name'
     with pytest.raises(NotADirectoryError, match=message):
         launch.build_runner(cfg)
+
+
+LAUNCHERS = dict(
+    pytorch='RANK is not set.* by torchrun',
+    slurm='SLURM_PROCID is not set.* by srun',
+    mpi='OMPI_COMM_WORLD_LOCAL_RANK is not set.* by mpirun',
+)
+
+
+@pytest.mark.parametrize('launcher', LAUNCHERS)
+def test_a_launcher_that_started_nothing_is_named(launcher, tmp_path, monkeypatch):
+    for variable in ('RANK', 'SLURM_PROCID', 'OMPI_COMM_WORLD_LOCAL_RANK'):
+        monkeypatch.delenv(variable, raising=False)
+    message = f'--launcher {launcher} is for processes that .*{LAUNCHERS[launcher]}'
+    with pytest.raises(ValueError, match=message):
+        launch.load_config(write(tmp_path / 'c.py'), launcher=launcher)
+
+
+def test_processes_of_torchrun_belong_together(tmp_path, monkeypatch):
+    path = write(tmp_path / 'c.py')
+    assert launch.load_config(path).launcher == 'none'
+    monkeypatch.setenv('TORCHELASTIC_RUN_ID', 'none')
+    monkeypatch.setenv('RANK', '1')
+    assert launch.load_config(path).launcher == 'pytorch'
+
+
+@pytest.fixture
+def built(monkeypatch, tmp_path):
+    """The config that a runner would be built of."""
+    monkeypatch.setattr(launch.Runner, 'from_cfg', lambda cfg: cfg)
+
+    def built(**settings):
+        cfg = dict(model=dict(type='M'), work_dir=str(tmp_path), **settings)
+        return launch.build_runner(Config(cfg))
+
+    return built
+
+
+@pytest.mark.parametrize('sampler', ['InfiniteSampler', 'sapiens2_mm.DrawSampler'])
+@pytest.mark.parametrize(
+    'loop', [dict(by_epoch=True), dict(type='EpochBasedTrainLoop')]
+)
+def test_epochs_that_never_end_are_refused(loop, sampler, built):
+    infinite = dict(sampler=dict(type=sampler))
+    message = f"by epochs, and with {sampler} .*dict\\(type='DefaultSampler', shuffle"
+    with pytest.raises(ValueError, match=message):
+        built(train_cfg=loop, train_dataloader=infinite)
+    built(train_cfg=dict(by_epoch=False), train_dataloader=infinite)
+    finite = dict(sampler=dict(type='DefaultSampler'))
+    built(train_cfg=loop, train_dataloader=finite)
+
+
+def test_loaders_without_workers_get_no_settings_for_them(built):
+    settings = dict(persistent_workers=True, prefetch_factor=2)
+    alone, with_workers = dict(settings, num_workers=0), dict(settings, num_workers=1)
+    cfg = built(
+        train_dataloader=alone, test_dataloader=alone, val_dataloader=with_workers
+    )
+    assert cfg.train_dataloader == cfg.test_dataloader == dict(num_workers=0)
+    assert cfg.val_dataloader == with_workers
+
+
+def test_amp_of_a_config_works_without_a_gpu(built, monkeypatch):
+    amp = dict(type='AmpOptimWrapper', dtype='float16', loss_scale='dynamic')
+    monkeypatch.setattr(launch, 'get_device', lambda: 'cuda')
+    assert built(optim_wrapper=amp).optim_wrapper == amp
+    monkeypatch.setattr(launch, 'get_device', lambda: 'cpu')
+    ours = dict(type='sapiens2_mm.AutocastOptimWrapper', dtype='bfloat16')
+    assert built(optim_wrapper=amp).optim_wrapper == ours

@@ -11,7 +11,7 @@ import pytest
 import torch
 from mmengine.hooks import Hook
 from torch import multiprocessing as mp
-from toy_run import StopAfter, ToyModel, toy_runner
+from toy_run import StopAfter, ToyMetric, ToyModel, toy_runner
 
 from sapiens2_mm.checkpoint import read_checkpoint
 
@@ -285,3 +285,10 @@ def test_a_full_disk_ends_the_run_and_keeps_the_checkpoints(tmp_path):
     runner = toy_runner(tmp_path, iterations=3, resume=True)
     runner.train()
     assert runner._load_from == str(tmp_path / 'iter_2.pth')
+
+
+def test_the_best_by_a_metric_with_a_blank_in_its_name(tmp_path, monkeypatch):
+    monkeypatch.setattr(ToyMetric, 'compute_metrics', lambda *args: {'AP (M)': 0.5})
+    saving = dict(save_best='toy/AP (M)', rule='greater')
+    toy_runner(tmp_path, iterations=1, checkpoint=saving).train()
+    assert (tmp_path / 'best_toy_AP (M)_iter_1.pth').is_file()
