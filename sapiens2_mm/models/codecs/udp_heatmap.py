@@ -111,8 +111,10 @@ def decode_udp_heatmaps(
 
     Returns:
         Keypoints (B, K, 2) in the input pixels of ``mmpose.UDPHeatmap``, and scores
-        (B, K), the maxima; both float32. A map without a positive value keeps its
-        score <= 0 and gets heatmap location (-1, -1), unrefined.
+        (B, K), the maxima; both float32. A map without a peak, because its maximum is
+        not positive or not finite, or nothing around it is lower, says nothing: it
+        gets score 0 and the center of the input. (mmpose: a place outside the input
+        if the maximum is not positive, else any place, or NaN.)
 
     Source: Zhang et al., Distribution-Aware Coordinate Representation for Human Pose
     Estimation (CVPR 2020), section 3; Huang et al., The Devil is in the Details
@@ -123,7 +125,8 @@ def decode_udp_heatmaps(
     scores = scores.float()
     kernel = _gaussian_kernel(blur_kernel_size).to(heatmaps.device)
 
-    blurred = _blur_around(heatmaps, locations, kernel)
+    patch, inside = _patch_around(heatmaps, locations, kernel.numel() // 2 + 1)
+    blurred = _blur_patch(patch, locations, (height, width), kernel)
     # The blurred maximum never exceeds the old one, so the factor that restores it
     # is >= 1 and no value leaves the clip range if none is below its lower bound.
     clipped = (blurred.amin((-2, -1)) < _CLIP_MIN) | (scores > _CLIP_MAX)
@@ -132,10 +135,12 @@ def decode_udp_heatmaps(
     factor[clipped] = scores[clipped] / _blurred_maximum(heatmaps, clipped, kernel)
     blurred = (blurred * factor[..., None, None]).clip(_CLIP_MIN, _CLIP_MAX)
 
-    alive = (scores > 0).unsqueeze(-1)
-    keypoints = torch.where(alive, locations - _newton_step(blurred), -1.0)
-    size = keypoints.new_tensor((width - 1, height - 1))
-    return keypoints / size * keypoints.new_tensor(input_size), scores
+    lowest = torch.where(inside, patch, scores[..., None, None]).amin((-2, -1))
+    peaked = (scores > 0) & scores.isfinite() & (lowest < scores)
+    size = blurred.new_tensor((width - 1, height - 1))
+    keypoints = (locations - _newton_step(blurred)) / size
+    keypoints = torch.where(peaked.unsqueeze(-1), keypoints, 0.5)
+    return keypoints * size.new_tensor(input_size), torch.where(peaked, scores, 0.0)
 
 
 def heatmap_pck(
@@ -173,28 +178,51 @@ def _gaussian_kernel(size: int) -> Tensor:
     return torch.from_numpy(cv2.getGaussianKernel(size, 0, cv2.CV_32F)).flatten()
 
 
-def _blur_around(heatmaps: Tensor, locations: Tensor, kernel: Tensor) -> Tensor:
-    """(B, K, 3, 3) blurred heatmap around each location, edges replicated.
+def _patch_around(
+    heatmaps: Tensor, locations: Tensor, reach: int
+) -> tuple[Tensor, Tensor]:
+    """Values within ``reach`` pixels of each location, and which are in the map.
 
-    Outside the map the blur sees zeros. Sums of products on purpose: a convolution
-    would run in reduced precision under autocast or TF32.
+    Returns:
+        (B, K, S, S) float32, 0 outside the map, and bool of that shape.
     """
     batch, num_keypoints, height, width = heatmaps.shape
-    size = kernel.numel()
-    reach = torch.arange(-(size // 2) - 1, size // 2 + 2, device=heatmaps.device)
-    x = locations[..., 0, None] + reach  # (B, K, size + 2)
-    y = locations[..., 1, None] + reach
     device = heatmaps.device
+    offsets = torch.arange(-reach, reach + 1, device=device)
+    x = locations[..., 0, None] + offsets  # (B, K, S)
+    y = locations[..., 1, None] + offsets
     b = torch.arange(batch, device=device)[:, None, None, None]
     k = torch.arange(num_keypoints, device=device)[:, None, None]
     patch = heatmaps[
         b, k, y.clamp(0, height - 1).unsqueeze(-1), x.clamp(0, width - 1).unsqueeze(-2)
     ].float()
     inside_y = ((y >= 0) & (y < height)).unsqueeze(-1)
-    inside_x = ((x >= 0) & (x < width)).unsqueeze(-2)
-    patch = torch.where(inside_y & inside_x, patch, 0.0)
-    patch = (patch.unfold(-1, size, 1) * kernel).sum(-1)  # (B, K, size + 2, 3)
-    patch = (patch.unfold(-2, size, 1) * kernel).sum(-1)  # (B, K, 3, 3)
+    inside = inside_y & ((x >= 0) & (x < width)).unsqueeze(-2)
+    return torch.where(inside, patch, 0.0), inside
+
+
+def _blur_patch(
+    patch: Tensor, locations: Tensor, size: tuple[int, int], kernel: Tensor
+) -> Tensor:
+    """(B, K, 3, 3) blurred heatmap around each location, edges replicated.
+
+    Outside the map the blur sees zeros. Sums of products on purpose: a convolution
+    would run in reduced precision under autocast or TF32.
+
+    Args:
+        patch: of ``_patch_around``, one pixel wider than the kernel on each side.
+        locations: (B, K, 2), x and y.
+        size: (height, width) of the heatmaps.
+        kernel: (S,) weights.
+    """
+    height, width = size
+    batch, num_keypoints = locations.shape[:2]
+    device = patch.device
+    b = torch.arange(batch, device=device)[:, None, None, None]
+    k = torch.arange(num_keypoints, device=device)[:, None, None]
+    length = kernel.numel()
+    patch = (patch.unfold(-1, length, 1) * kernel).sum(-1)  # (B, K, length + 2, 3)
+    patch = (patch.unfold(-2, length, 1) * kernel).sum(-1)  # (B, K, 3, 3)
 
     near = torch.arange(-1, 2, device=device)
     column = (locations[..., 0, None] + near).clamp(0, width - 1)

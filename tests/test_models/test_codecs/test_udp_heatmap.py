@@ -115,24 +115,36 @@ def test_decode_where_the_blurred_map_peaks_elsewhere():
     np.testing.assert_allclose(keypoints, expected, atol=1e-3, rtol=0)
 
 
-def test_degenerate_maps_are_finite():
-    heatmaps = torch.zeros(1, 8, 32, 24)
-    heatmaps[:, 1] = -1.0  # silent
-    heatmaps[:, 2] = 1.0  # constant
+def test_maps_without_a_peak_have_score_0_and_the_center():
+    nan, inf = float('nan'), float('inf')
+    heatmaps = torch.zeros(1, 10, 32, 24)
+    heatmaps[:, 1] = -1.0
+    heatmaps[:, 2] = 0.3
     heatmaps[:, 3] = 1e-6  # constant below the clip
-    heatmaps[:, 4, 0, 0] = 1.0  # one pixel in a corner
-    heatmaps[:, 5, 31, 23] = 100.0
-    heatmaps[:, 6] = -5.0
-    heatmaps[:, 6, 3, 3] = 1e-2  # one weak pixel, everything else negative
-    heatmaps[:, 7, 10] = 1.0  # a line: singular Hessian
+    heatmaps[:, 4] = nan
+    heatmaps[:, 5, 9, 9] = 0.9
+    heatmaps[:, 5, 31, 23] = nan
+    heatmaps[:, 6, 9, 9] = inf
+    heatmaps[:, 7] = -inf
+    heatmaps[:, 8] = 200.0  # constant above the clip
+    heatmaps[:, 9, 4, 4] = -inf
+    keypoints, scores = decode_udp_heatmaps(heatmaps, INPUT)
+    assert scores[0].tolist() == [0.0] * 10
+    assert keypoints[0].tolist() == [[48.0, 64.0]] * 10
+
+
+def test_maps_with_an_odd_peak_are_finite():
+    heatmaps = torch.zeros(1, 5, 32, 24)
+    heatmaps[:, 0, 0, 0] = 1.0  # one pixel in a corner
+    heatmaps[:, 1, 31, 23] = 100.0
+    heatmaps[:, 2] = -5.0
+    heatmaps[:, 2, 3, 3] = 1e-2  # one weak pixel, everything else negative
+    heatmaps[:, 3, 10] = 1.0  # a line: singular Hessian
+    heatmaps[:, 4, 3, 3] = 0.5
+    heatmaps[:, 4, 4, 4] = -float('inf')
     keypoints, scores = decode_udp_heatmaps(heatmaps, INPUT)
     assert keypoints.isfinite().all()
-    assert scores[0, :2].tolist() == [0.0, -1.0]
-    silent = torch.tensor([-1 / 23 * 96, -1 / 31 * 128])
-    torch.testing.assert_close(keypoints[0, :2], silent.expand(2, 2))
-    torch.testing.assert_close(keypoints[0, 3], torch.zeros(2))
-    one_pixel = decode_udp_heatmaps(torch.ones(1, 1, 2, 2), INPUT)[0]
-    assert one_pixel.isfinite().all()
+    torch.testing.assert_close(scores, torch.tensor([[1.0, 100.0, 1e-2, 1.0, 0.5]]))
 
 
 def test_decode_takes_any_layout_and_batch():
