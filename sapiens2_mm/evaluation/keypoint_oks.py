@@ -126,10 +126,10 @@ class KeypointOKSMetric(BaseMetric):
             meta.get('category_names'),
         )
         faults = truth.fault_counts()
-        if faults.total() == len(truth.persons):
+        if faults.total() == truth.num_annotations:
             raise ValueError(
                 f'{ann_file} holds no person to score: read {len(truth.images)} images '
-                f'and {len(truth.persons)} annotations, left out '
+                f'and {truth.num_annotations} annotations, left out '
                 f'{describe_faults(faults) or "none"}'
             )
         self._truth = truth

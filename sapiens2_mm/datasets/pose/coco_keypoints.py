@@ -19,6 +19,7 @@ NOT_FINITE = 'with a box or keypoints that are not finite'
 EMPTY_BOX = 'with an empty or negative box'
 OUTSIDE = 'with a box outside the image'
 UNLABELED = 'without a labeled keypoint inside the image'
+OTHER_CATEGORY = 'of another category'
 
 
 @dataclass
@@ -30,6 +31,7 @@ class PersonAnnotation:
         image_id: id of the image.
         category_id: as in the file.
         bbox: (4,) float32, xyxy in pixels, clipped to the image.
+        raw_bbox: (4,) float64, xywh as in the file; zeros without one.
         keypoints: (K, 3) float32, x, y in pixels and v; v is 0 unlabeled, 1
             occluded, 2 visible.
         area: pixels squared, as in the file, or 0.53 of the box if it gives none.
@@ -42,6 +44,7 @@ class PersonAnnotation:
     image_id: Hashable
     category_id: Any
     bbox: np.ndarray
+    raw_bbox: np.ndarray
     keypoints: np.ndarray
     area: float
     iscrowd: bool
@@ -62,15 +65,23 @@ class CocoKeypoints:
         images: image id -> entry of the file (``file_name``, ``width``, ``height``).
         persons: in the order of the file; of the wanted categories only.
         categories: the file's category entries.
+        num_others: annotations of other categories.
     """
 
     ann_file: str
     images: dict[Hashable, dict]
     persons: list[PersonAnnotation]
     categories: list[dict]
+    num_others: int = 0
+
+    @property
+    def num_annotations(self) -> int:
+        return len(self.persons) + self.num_others
 
     def fault_counts(self) -> Counter[str]:
-        return Counter(person.fault for person in self.persons if person.fault)
+        """Why annotations are left out -> how many."""
+        counts = Counter(person.fault for person in self.persons if person.fault)
+        return counts + Counter({OTHER_CATEGORY: self.num_others})
 
 
 def describe_faults(counts: Counter[str]) -> str:
@@ -111,6 +122,7 @@ def read_coco_keypoints(
                 f'1 pixel, got {image["width"]} and {image["height"]}'
             )
     categories = content.get('categories') or []
+    num_annotations = len(annotations)
     if category_names is not None:
         read = f'read {len(images)} images and {len(annotations)} annotations'
         wanted = _category_ids(categories, category_names, ann_file, read)
@@ -123,7 +135,8 @@ def read_coco_keypoints(
         persons.append(
             _read_person(annotation, image, num_keypoints, keypoints_key, where)
         )
-    return CocoKeypoints(ann_file, images, persons, categories)
+    num_others = num_annotations - len(persons)
+    return CocoKeypoints(ann_file, images, persons, categories, num_others)
 
 
 def _category_ids(
@@ -183,14 +196,14 @@ def _read_person(
     if iscrowd not in (0, 1):
         raise ValueError(f'{where}: iscrowd must be 0 or 1, got {iscrowd!r}')
     keypoints = np.zeros((num_keypoints, 3), dtype=np.float32)
-    clipped = np.zeros(4, dtype=np.float32)
+    raw_box, clipped = np.zeros(4), np.zeros(4, dtype=np.float32)
     fault = CROWD if iscrowd else None
     if not flat.size or not box.size:
         fault = fault or NO_KEYPOINTS
     elif not np.isfinite(flat).all() or not np.isfinite(box).all():
         fault = fault or NOT_FINITE
     else:
-        keypoints = flat.reshape(num_keypoints, 3).astype(np.float32)
+        keypoints, raw_box = flat.reshape(num_keypoints, 3).astype(np.float32), box
         corners = np.concatenate([box[:2], box[:2] + box[2:]])
         limits = np.array([image['width'], image['height']] * 2) - 1
         clipped = np.clip(corners, 0, limits).astype(np.float32)
@@ -208,6 +221,7 @@ def _read_person(
         image_id=annotation['image_id'],
         category_id=annotation.get('category_id'),
         bbox=clipped,
+        raw_bbox=raw_box,
         keypoints=keypoints,
         area=float(area[0]),
         iscrowd=bool(iscrowd),
@@ -222,7 +236,7 @@ def labeled_inside(keypoints: np.ndarray, width: int, height: int) -> np.ndarray
     A point labeled outside the image lies on no pixel; it is not trained on.
     """
     x, y, v = keypoints.T
-    return (v > 0) & (x >= 0) & (x <= width - 1) & (y >= 0) & (y <= height - 1)
+    return (v > 0) & (x >= 0) & (x < width) & (y >= 0) & (y < height)
 
 
 def as_floats(values: Any, where: str, *sizes: int) -> np.ndarray:

@@ -1,9 +1,10 @@
 """Top-down keypoint data in COCO-style JSON, 308 keypoints by default."""
 
 import copy
+import logging
 import os.path as osp
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,11 +16,20 @@ from mmpose.datasets.datasets.utils import parse_pose_metainfo
 
 from sapiens2_mm.registry import DATASETS
 
+from ..checking.doubts import log_doubts
+from ..checking.keypoint_doubts import (
+    box_doubts,
+    category_doubts,
+    point_doubts,
+    table_doubts,
+)
 from ..io.json_file import Id, Number, check_records, load_json
 from ..metainfo.humans308 import METAINFO
 from ..metainfo.keypoint_metainfo import check_keypoint_metainfo, keypoint_groups
 from .coco_keypoints import (
     EMPTY_BOX,
+    OTHER_CATEGORY,
+    CocoKeypoints,
     PersonAnnotation,
     as_floats,
     describe_faults,
@@ -82,7 +92,9 @@ class Humans308Dataset(BaseCocoStyleDataset):
             category_names = [category_names]
         self.keypoints_key = keypoints_key
         self.category_names = category_names
+        self.doubts: list[str] = []
         self._read_summary = ''
+        self._nobody_detected = False
         super().__init__(*args, **kwargs)
 
     @classmethod
@@ -154,6 +166,7 @@ class Humans308Dataset(BaseCocoStyleDataset):
                 category_names=self.category_names,
             )
         position = {image_id: i for i, image_id in enumerate(content.images)}
+        self._doubt(content)
         images = [
             {**image, 'img_id': image['id'], 'img_path': self._img_path(image)}
             for image in content.images.values()
@@ -165,8 +178,30 @@ class Humans308Dataset(BaseCocoStyleDataset):
             for person in persons
             if person.image_id in kept
         ]
-        self._report(content.fault_counts(), len(content.images), len(persons))
+        faults, number = content.fault_counts(), content.num_annotations
+        self._report(faults, len(content.images), number)
         return instances, images
+
+    def _doubt(self, content: CocoKeypoints) -> None:
+        """Say what a run accepts, but can hardly be meant."""
+        persons = [person for person in content.persons if person.raw_bbox.any()]
+        ids = [person.id for person in persons]
+        images = [content.images[person.image_id] for person in persons]
+        sizes = [(image['width'], image['height']) for image in images]
+        sizes = np.reshape(sizes, (-1, 2))
+        boxes = np.reshape([person.raw_bbox for person in persons], (-1, 4))
+        doubts = [
+            *table_doubts(self.metainfo),
+            *category_doubts(content.categories, self.metainfo),
+            *box_doubts(ids, boxes, sizes),
+            *point_doubts(ids, [person.keypoints for person in persons], sizes),
+        ]
+        self._add_doubts(self.ann_file, doubts)
+
+    def _add_doubts(self, path: str, doubts: Iterable[str]) -> None:
+        doubts = [f'{path}: {doubt}' for doubt in doubts]
+        log_doubts(type(self).__name__, doubts)
+        self.doubts += doubts
 
     def _report(self, faults: Counter[str], num_images: int, num_persons: int) -> None:
         self._read_summary = f'read {num_images} images and {num_persons} annotations'
@@ -187,6 +222,7 @@ class Humans308Dataset(BaseCocoStyleDataset):
         return dict(
             img_id=person.image_id,
             img_path=self._img_path(image),
+            annotated_size=(image['height'], image['width']),
             id=person.id,
             category_id=person.category_id,
             bbox=person.bbox[None],
@@ -208,6 +244,7 @@ class Humans308Dataset(BaseCocoStyleDataset):
         _, images = self._load_annotations()
         by_id = {image['img_id']: image for image in images}
         detections = load_json(self.bbox_file)
+        self._nobody_detected = detections == []
         fields = dict(image_id=Id, bbox=list, score=Number)
         check_records(detections, fields, f'{self.bbox_file}: detection')
         num_keypoints = self.metainfo['num_keypoints']
@@ -216,15 +253,17 @@ class Humans308Dataset(BaseCocoStyleDataset):
             for category in self._metainfo['CLASSES']
             if self.category_names is None or category['name'] in self.category_names
         ]
-        data_list = []
+        data_list, boxes, sizes = [], [], []
         faults: Counter[str] = Counter()
         for index, detection in enumerate(detections):
             where = f'{self.bbox_file}: detection {index}'
             image = image_of(detection, by_id, where)
             box = as_floats(detection['bbox'], f'{where}: bbox', 4)
             score = np.array([detection['score']])
+            boxes.append(box)
+            sizes.append((image['width'], image['height']))
             if wanted and detection.get('category_id') not in wanted:
-                faults['of another category'] += 1
+                faults[OTHER_CATEGORY] += 1
             elif not np.isfinite([*box, *score]).all():
                 faults['with a box or score that is not finite'] += 1
             elif (box[2:] <= 0).any():
@@ -235,6 +274,7 @@ class Humans308Dataset(BaseCocoStyleDataset):
                     dict(
                         img_id=image['img_id'],
                         img_path=image['img_path'],
+                        annotated_size=(image['height'], image['width']),
                         id=index,
                         category_id=detection.get('category_id'),
                         bbox=corners.astype(np.float32)[None],
@@ -244,6 +284,14 @@ class Humans308Dataset(BaseCocoStyleDataset):
                         keypoints_visible=np.ones((1, num_keypoints), np.float32),
                     )
                 )
+        self._add_doubts(
+            self.bbox_file,
+            box_doubts(
+                range(len(boxes)),
+                np.reshape(boxes, (-1, 4)),
+                np.reshape(sizes, (-1, 2)),
+            ),
+        )
         self._read_summary += f'; read {len(detections)} detections'
         if faults:
             self._read_summary += f', left out {describe_faults(faults)}'
@@ -263,9 +311,23 @@ class Humans308Dataset(BaseCocoStyleDataset):
             data_list = []
         return self._not_empty(data_list, f'indices {indices}')
 
+    def _serialize_data(self) -> tuple[np.ndarray, np.ndarray]:
+        if not self.data_list:  # of a detector that found nobody
+            return np.zeros(0, np.uint8), np.zeros(0, np.int64)
+        return super()._serialize_data()
+
     def _not_empty(self, data_list: list[dict], step: str) -> list[dict]:
-        """``data_list``, or an error that counts what was read and dropped."""
-        if not data_list:
+        """``data_list``, or an error that counts what was read and dropped.
+
+        That a detector found nobody is a result to be scored, as AP 0.
+        """
+        if self._nobody_detected:
+            print_log(
+                f'{type(self).__name__}: {self.bbox_file} holds no detection',
+                logger='current',
+                level=logging.WARNING,
+            )
+        elif not data_list:
             raise ValueError(
                 f'{type(self).__name__}: no person is left of '
                 f'{self.bbox_file or self.ann_file}: {self._read_summary}, dropped '

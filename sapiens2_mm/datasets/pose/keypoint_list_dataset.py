@@ -9,6 +9,7 @@ from PIL import Image
 
 from sapiens2_mm.registry import DATASETS
 
+from ..checking.keypoint_doubts import table_doubts
 from ..io.image import read_header
 from ..io.json_file import check_records, load_json
 from ..metainfo.humans308 import NUM_SOURCE_KEYPOINTS, TOOTH_IDS
@@ -74,6 +75,7 @@ class Sapiens2KeypointListDataset(Humans308Dataset):
         samples = load_json(self.ann_file)
         check_records(samples, {}, f'{self.ann_file}: sample')
         samples = samples[:: self.sample_interval]
+        self._add_doubts('metainfo', table_doubts(self.metainfo))
         instances = []
         faults: Counter[str] = Counter()
         for index, sample in enumerate(samples):

@@ -1,10 +1,7 @@
 """Class lists of segmentation data: checks, palette and flip partners."""
 
 import colorsys
-import logging
 from collections.abc import Mapping, Sequence
-
-from mmengine.logging import print_log
 
 Color = tuple[int, int, int]
 MAX_CLASSES = 255
@@ -90,26 +87,14 @@ def flip_pairs(
 
     Args:
         classes: the names in use.
-        swap_classes: pairs of names; None means no class has a side, and warns if
-            names say otherwise.
+        swap_classes: pairs of names; None means no class has a side.
         all_classes: the whole vocabulary, to spot misspelt names.
         ignore_index: stands for a partner that is not in use.
 
     Raises:
         ValueError: if a name is unknown or in two pairs.
     """
-    if swap_classes is None:
-        sided = [n for n in classes if 'left' in n.lower() or 'right' in n.lower()]
-        if sided:
-            print_log(
-                f'classes {sided} seem to be sides of the body, but '
-                "metainfo['swap_classes'] names no pairs: mirrored pictures would mix "
-                'them up',
-                logger='current',
-                level=logging.WARNING,
-            )
-        return []
-    named = [tuple(pair) for pair in swap_classes]
+    named = [tuple(pair) for pair in swap_classes or ()]
     names = [name for pair in named for name in pair]
     if sorted(names) != sorted(set(names) & set(all_classes)) or any(
         len(pair) != 2 for pair in named

@@ -11,6 +11,7 @@ from mmseg.datasets import BaseSegDataset
 
 from sapiens2_mm.registry import DATASETS
 
+from ..checking.doubts import class_doubts, log_doubts
 from ..io.folder import (
     IMAGE_SUFFIXES,
     check_complete,
@@ -119,6 +120,9 @@ class SegDataset(BaseSegDataset):
             self.METAINFO.get('classes', new_classes),
             self.ignore_index,
         )
+        swap_classes = self._metainfo.get('swap_classes')
+        self.doubts = list(class_doubts(new_classes, swap_classes))
+        log_doubts(type(self).__name__, self.doubts)
         return compose_label_map(
             self._raw_label_map,
             self.METAINFO.get('classes', new_classes),

@@ -24,10 +24,14 @@ def set_cameras(results: dict[str, Any]) -> None:
         source = results.get('img_path')
         advice = 'give the dataset with_camera=True'
         intrinsics = np.array(get_entry(results, 'camera_matrix', advice), np.float64)
-    if not (np.isfinite(intrinsics).all() and intrinsics[[0, 1], [0, 1]].min() > 0):
+    # below a twentieth of the size the camera would look 168 degrees wide
+    height, width = results['ori_shape']
+    widest = np.array([width, height]) / 20
+    if not (np.isfinite(intrinsics).all() and (np.diag(intrinsics)[:2] > widest).all()):
         raise ValueError(
-            f'camera of {source}: expected positive focal lengths fx and fy, got '
-            f'{intrinsics.tolist()}'
+            f'camera of {source}: expected focal lengths fx and fy in pixels of an '
+            f'image of {width} x {height}, got {intrinsics.tolist()}; multiply the '
+            'rows of a normalized camera by width and height'
         )
     for name in ('intrinsics', 'map_intrinsics', 'ori_intrinsics'):
         results[name] = intrinsics.copy()

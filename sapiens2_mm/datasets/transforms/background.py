@@ -48,9 +48,10 @@ class RandomBackground(RandomTransform):
 
     @property
     def paths(self) -> list[str]:
-        """All photos of the folder, sorted."""
+        """All photos of the folder, sorted; none without a folder."""
         if self._paths is None:
-            self._paths = list_images(self.background_dir)
+            folder = self.background_dir
+            self._paths = [] if folder is None else list_images(folder)
         return self._paths
 
     def parameters(self, size: tuple[int, int]) -> np.ndarray:

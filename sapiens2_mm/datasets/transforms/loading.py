@@ -1,6 +1,7 @@
 """Load images, masks, maps, cameras and mattes."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,11 +20,20 @@ from .maps import MAPS, resize_nearest
 OPAQUE = 0.996  # from this alpha on, the image shows nothing but the foreground
 
 
+class SizeMismatch(ValueError):
+    """A file, or what its annotation says of it, is of another size than its image."""
+
+
+class UnknownLabel(ValueError):
+    """A mask holds a value that is neither a class nor ignored."""
+
+
 @TRANSFORMS.register_module()
 class LoadImage(BaseTransform):
     """Put an image into the results, from a file or an array.
 
     Required keys: ``img_path``, or ``img`` (an array as ``to_bgr_uint8`` takes it).
+    ``annotated_size`` (H, W), if there, must be the size of the picture.
     Set keys: ``img`` (H, W, 3) uint8 BGR, ``img_path`` (None for an array),
     ``img_shape`` and ``ori_shape`` (H, W).
 
@@ -31,7 +41,8 @@ class LoadImage(BaseTransform):
         backend_args: of ``mmengine.fileio.get``.
 
     Raises:
-        ValueError: see ``read_image``, ``to_bgr_uint8``.
+        ValueError: see ``read_image``, ``to_bgr_uint8``; or if the annotation file
+            gives the picture another size, so that its points lie elsewhere.
     """
 
     def __init__(self, backend_args: dict | None = None) -> None:
@@ -44,6 +55,14 @@ class LoadImage(BaseTransform):
         else:
             results['img'] = read_image(results['img_path'], self.backend_args)
         results['img_shape'] = results['ori_shape'] = results['img'].shape[:2]
+        expected = results.get('annotated_size', results['ori_shape'])
+        if tuple(expected) != results['ori_shape']:
+            raise SizeMismatch(
+                f'{results["img_path"]} has height and width {results["ori_shape"]}, '
+                f'its annotation file says {tuple(expected)} of the image with id '
+                f'{results.get("img_id")!r}; correct the file (a picture with a '
+                'rotation tag has the size that viewers show)'
+            )
         return results
 
     def __repr__(self) -> str:
@@ -99,11 +118,12 @@ class LoadSegAnnotations(BaseTransform):
         )
         labels = lookup[values]
         if labels.min() == UNKNOWN:
-            raise ValueError(
-                f'mask {path}: pixel values {np.unique(values[labels == UNKNOWN])} are '
-                f'neither one of the {results["num_classes"]} classes nor '
-                f'{results["ignore_index"]} (ignored); map them with label_map (or '
-                'source) of the dataset'
+            found = np.unique(values[labels == UNKNOWN], return_counts=True)
+            text = ', '.join(f'{v} ({n} px)' for v, n in zip(*found, strict=True))
+            raise UnknownLabel(
+                f'mask {path}: pixel values {text:.200} are neither one of the '
+                f'{results["num_classes"]} classes nor {results["ignore_index"]} '
+                '(ignored); map them with label_map (or source) of the dataset'
             )
         results['gt_seg_map'] = labels.astype(np.uint8)
         results['seg_fields'].append('gt_seg_map')
@@ -167,28 +187,39 @@ class LoadDenseAnnotations(BaseTransform):
         self.excluded_parts = tuple(excluded_parts)
 
     def transform(self, results: dict[str, Any]) -> dict[str, Any]:
-        if self.with_camera:
-            set_cameras(results)
-        mask = np.ones(results['ori_shape'], bool)
+        for part in self.parts():
+            part(results)
+        return results
+
+    def parts(self) -> list[Callable[[dict[str, Any]], None]]:
+        """What ``transform`` does, file by file: a report names every faulty one."""
+        parts = [set_cameras] if self.with_camera else []
+        parts.append(self._load_mask)
+        if self.excluded_parts:
+            parts.append(self._exclude_parts)
+        return parts + [partial(self._load_field, field) for field in self.fields]
+
+    def _load_mask(self, results: dict[str, Any]) -> None:
+        mask = results['gt_mask'] = np.ones(results['ori_shape'], bool)
         if results.get('mask_path') is not None:
             values = read_array(results['mask_path'], 'mask')
             _check_shape(values, results['mask_path'], mask.shape, results, (1, 3, 4))
-            mask = (values.reshape(*mask.shape, -1)[..., :3] > 0).any(2)
-        if self.excluded_parts:
-            mask &= ~np.isin(_load_parts(results), self.excluded_parts)
-        for field in self.fields:
-            path = get_entry(
-                results, f'{field}_path', f'give the dataset fields=[{field!r}]'
-            )
-            values = read_array(path, field)
-            channels = MAPS[f'gt_{field}'].channels
-            _check_shape(values, path, mask.shape, results, (channels,))
-            values, valid = DECODERS[field](values, path, results)
-            values[~valid] = 0
-            mask = mask & valid
-            results[f'gt_{field}'] = values
-        results['gt_mask'] = mask
-        return results
+            mask[:] = (values.reshape(*mask.shape, -1)[..., :3] > 0).any(2)
+
+    def _exclude_parts(self, results: dict[str, Any]) -> None:
+        results['gt_mask'] &= ~np.isin(_load_parts(results), self.excluded_parts)
+
+    def _load_field(self, field: str, results: dict[str, Any]) -> None:
+        path = get_entry(
+            results, f'{field}_path', f'give the dataset fields=[{field!r}]'
+        )
+        values = read_array(path, field)
+        channels = MAPS[f'gt_{field}'].channels
+        _check_shape(values, path, results['gt_mask'].shape, results, (channels,))
+        values, valid = DECODERS[field](values, path, results)
+        values[~valid] = 0
+        results['gt_mask'] &= valid
+        results[f'gt_{field}'] = values
 
     def __repr__(self) -> str:
         return (
@@ -268,7 +299,7 @@ def _check_shape(
     """Raise unless a file is of its image's size and one of the channel numbers."""
     found = values.shape[2] if values.ndim == 3 else 1
     if values.ndim not in (2, 3) or values.shape[:2] != size or found not in channels:
-        raise ValueError(
+        raise SizeMismatch(
             f'{path}: expected size {size} like its image {results.get("img_path")} '
             f'and {" or ".join(map(str, channels))} channels, got {values.shape}'
         )

@@ -9,6 +9,7 @@ pytest.importorskip('mmpose')
 from mmpose.datasets.datasets.base import BaseCocoStyleDataset
 
 from sapiens2_mm.datasets import Humans308Dataset
+from sapiens2_mm.evaluation import KeypointOKSMetric
 from sapiens2_mm.registry import DATASETS
 
 
@@ -325,6 +326,44 @@ def test_detections(mini_coco, table5, tmp_path):
         boxes.write_text(text)
         with pytest.raises(ValueError, match=message):
             build(path, table5, test_mode=True, bbox_file=str(boxes))
+
+
+def test_nobody_detected(mini_coco, table5, tmp_path, log):
+    (tmp_path / 'boxes.json').write_text('[]')
+    dataset = build(
+        mini_coco({}), table5, test_mode=True, bbox_file=str(tmp_path / 'boxes.json')
+    )
+    assert len(dataset) == 0 and 'boxes.json holds no detection' in log.text
+    metric = KeypointOKSMetric()
+    metric.dataset_meta = dataset.metainfo
+    assert metric.evaluate(size=0)['coco/AP'] == 0
+
+
+def test_the_last_pixel_is_inside(mini_coco, table5):
+    points = [47.4, 63.6, 2, 48, 63, 2, 47, 64, 2, 0, 0, 2, -0.1, 5, 2]
+    sample = build(mini_coco(dict(keypoints=points)), table5)[0]
+    assert sample['keypoints_visible'].tolist() == [[1, 0, 0, 1, 0]]
+
+
+def test_categories_without_annotations(mini_coco, table5):
+    categories = [dict(id=1, name='person'), dict(id=2, name='child')]
+    path = mini_coco({}, {}, categories=categories)
+    with pytest.raises(
+        ValueError, match='read 2 images and 2 annotations, left out 2 '
+    ):
+        build(path, table5, category_names='child')
+
+
+def test_pictures_of_another_size_than_in_the_file(mini_coco, table5):
+    path = mini_coco({}, image_ids=['a'])
+    content = json.loads(path.read_text())
+    content['images'][0].update(width=64, height=48)
+    path.write_text(json.dumps(content))
+    dataset = build(path, table5, pipeline=[dict(type='sapiens2_mm.LoadImage')])
+    with pytest.raises(
+        ValueError, match=r"0\.png has height .* \(64, 48\), .* \(48, 64\) .* id 'a'"
+    ):
+        dataset[0]
 
 
 def test_indices(mini_coco, table5):

@@ -19,6 +19,14 @@ def test_image_from_file_and_array(tmp_path):
     assert results['img'].shape == (20, 30, 3) and results['img_path'] is None
 
 
+def test_image_of_another_size_than_its_annotation_says():
+    results = dict(img=np.zeros((4, 6, 3), np.uint8), img_id=7, annotated_size=(4, 6.0))
+    LoadImage()(dict(results))
+    message = r'height and width \(4, 6\), its annotation file says \(6, 4\) .* id 7;'
+    with pytest.raises(ValueError, match=message):
+        LoadImage()({**results, 'annotated_size': (6, 4)})
+
+
 def test_masks_in_a_pipeline_for_inference():
     load = LoadSegAnnotations()
     with pytest.raises(ValueError, match=r'remove LoadSegAnnotations .*test_pipeline'):
@@ -271,9 +279,9 @@ def test_wrong_camera_files(name, tmp_path):
         step(dict(ori_shape=SIZE, intrinsics_path=str(path)))
 
 
-@pytest.mark.parametrize('focal', [0, -5, np.nan])
+@pytest.mark.parametrize('focal', [0, -5, np.nan, 0.2])  # the last is normalized
 def test_wrong_focal_lengths(focal):
     matrix = [[focal, 0, 2], [0, 70, 3], [0, 0, 1]]
     step = LoadDenseAnnotations(fields=[], with_camera=True)
-    with pytest.raises(ValueError, match=r'camera of a\.jpg: expected positive focal'):
+    with pytest.raises(ValueError, match=r'camera of a\.jpg: expected focal lengths'):
         step(dict(ori_shape=SIZE, img_path='a.jpg', camera_matrix=matrix))
