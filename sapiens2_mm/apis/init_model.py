@@ -12,8 +12,9 @@ from mmengine.registry import init_default_scope
 from torch import nn
 
 from sapiens2_mm.checkpoint import SkipInit, load_for_inference
+from sapiens2_mm.datasets.metainfo.of_config import config_metainfo
 from sapiens2_mm.engine.hooks.metainfo_check_hook import check_metainfo
-from sapiens2_mm.registry import DATASETS, MODELS
+from sapiens2_mm.registry import MODELS
 
 from .model_zoo import find_model
 
@@ -109,14 +110,6 @@ def _load_config(
 def _dataset_meta(cfg: Config) -> dict:
     """Class names, keypoint names and so on, from the config's first data set."""
     for name in ('test_dataloader', 'val_dataloader', 'train_dataloader'):
-        dataset = (cfg.get(name) or {}).get('dataset')
-        while dataset is not None and 'type' in dataset:
-            # RepeatDataset and the like hold one data set, ConcatDataset several
-            inner = dataset.get('dataset') or dataset.get('datasets')
-            if inner is None:
-                break
-            dataset = inner[0] if isinstance(inner, list | tuple) else inner
-        if dataset is not None and 'type' in dataset:
-            cls = DATASETS.get(dataset['type'])
-            return cls._load_metainfo(copy.deepcopy(dataset.get('metainfo')))
+        if meta := config_metainfo((cfg.get(name) or {}).get('dataset')):
+            return meta
     return {}

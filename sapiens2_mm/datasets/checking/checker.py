@@ -1,8 +1,8 @@
-"""Read every sample of a dataset and report what is wrong; for all tasks."""
+"""Load every sample of a dataset and report what is wrong; for all tasks."""
 
 import copy
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +15,18 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset
 
 from sapiens2_mm.registry import DATASETS
 
-from .sample_checks import WARNINGS, Finding, Inspection, inspect_sample
+from ..io.image import read_image
+from ..metainfo.of_config import config_metainfo
+from ..transforms.loading import LoadImage
+from .doubts import meta_names, order_doubts
+from .sample_checks import (
+    DOUBT,
+    UNREADABLE,
+    WARNINGS,
+    Finding,
+    Inspection,
+    inspect_sample,
+)
 
 _MAX_LISTED = 20
 
@@ -123,55 +134,89 @@ class Report:
 class _Inspections(Dataset):
     """The inspection of each sample of a dataset."""
 
-    def __init__(self, dataset: Any, context: dict[str, Any]) -> None:
+    def __init__(self, dataset: Any, steps: Sequence[Callable]) -> None:
         self.dataset = dataset
-        self.context = context
+        self.steps = steps
 
     def __len__(self) -> int:
         return len(self.dataset)
 
     def __getitem__(self, index: int) -> Inspection:
-        return inspect_sample(self.dataset.get_data_info(index), self.context)
+        return inspect_sample(self.dataset.get_data_info(index), self.steps)
 
 
 def _first(batch: list[Inspection]) -> Inspection:
     return batch[0]
 
 
-def check_dataset(
-    dataset: Any,
-    workers: int = 0,
-    palette: Sequence[Sequence[int]] | None = None,
-    progress: bool = False,
-) -> Report:
-    """Read all files of a dataset.
+def check_dataset(dataset: Any, workers: int = 0, progress: bool = False) -> Report:
+    """Load all files of a dataset.
+
+    The steps of its pipeline that load (``Load...``) are run on each sample, and each
+    photo that another step pastes is read once. The parts of a wrapper, such as
+    ``RepeatDataset`` or ``ConcatDataset``, are read once each.
 
     Args:
-        dataset: any mmengine dataset; its pipeline is not used.
+        dataset: any mmengine dataset.
         workers: processes; 0 reads in this one.
-        palette: RGB colors, if masks are color files.
         progress: draw a progress bar on the error stream.
 
     Raises:
         TypeError: for a dataset without a length.
     """
-    if isinstance(dataset, IterableDataset):
-        raise TypeError(f'check_dataset: {type(dataset).__name__} is a stream')
-    report = Report(len(dataset), dict(dataset.metainfo))
-    loader = DataLoader(
-        _Inspections(dataset, dict(palette=palette)),
-        batch_size=1,
-        num_workers=workers,
-        collate_fn=_first,
-    )
-    bar = ProgressBar(len(dataset), file=sys.stderr) if progress else None
-    for inspection in loader:
-        report.add(inspection)
-        if bar is not None:
-            bar.update()
+    parts = list(_parts(dataset))
+    report = Report(sum(len(part) for part, _ in parts), dict(dataset.metainfo))
+    bar = ProgressBar(report.num_samples, file=sys.stderr) if progress else None
+    for part, steps in parts:
+        doubts = getattr(part, 'doubts', ())
+        report.findings += [
+            Finding(DOUBT, type(part).__name__, doubt) for doubt in doubts
+        ]
+        report.findings += _unreadable_photos(steps)
+        loading = [step for step in steps if type(step).__name__.startswith('Load')]
+        loader = DataLoader(
+            _Inspections(part, loading or [LoadImage()]),
+            batch_size=1,
+            num_workers=workers,
+            collate_fn=_first,
+        )
+        for inspection in loader:
+            report.add(inspection)
+            if bar is not None:
+                bar.update()
     if bar is not None:
         sys.stderr.write('\n')
     return report
+
+
+def _parts(dataset: Any, outer: Sequence = ()) -> Iterator[tuple[Any, list[Any]]]:
+    """The datasets that wrappers are made of, each with all steps of its samples."""
+    if isinstance(dataset, IterableDataset):
+        raise TypeError(f'check_dataset: {type(dataset).__name__} is a stream')
+    steps = [*_steps(getattr(dataset, 'pipeline', None)), *outer]
+    inner = getattr(dataset, 'datasets', None) or [getattr(dataset, 'dataset', None)]
+    if inner == [None]:
+        yield dataset, steps
+    else:
+        for part in inner:
+            yield from _parts(part, steps)
+
+
+def _steps(pipeline: Any) -> Iterator[Any]:
+    """All steps of a pipeline, also those inside others."""
+    for step in getattr(pipeline, 'transforms', None) or ():
+        if callable(step):
+            yield step
+        yield from _steps(step)
+
+
+def _unreadable_photos(steps: Sequence[Any]) -> Iterator[Finding]:
+    """Of those that steps such as ``RandomBackground`` paste into a picture."""
+    for path in dict.fromkeys(path for s in steps for path in getattr(s, 'paths', ())):
+        try:
+            read_image(path)
+        except (OSError, ValueError) as err:
+            yield Finding(UNREADABLE, path, str(err))
 
 
 def check_config(
@@ -181,7 +226,8 @@ def check_config(
 
     Args:
         cfg: of any task.
-        split: ``'train'``, ``'val'`` or ``'test'``.
+        split: ``'train'``, ``'val'`` or ``'test'``; the names of its classes or
+            keypoints are compared with those of the others.
         workers: see ``check_dataset``.
         progress: see ``check_dataset``.
 
@@ -192,24 +238,11 @@ def check_config(
     if not loader or 'dataset' not in loader:
         raise ValueError(f'the config has no {split}_dataloader.dataset')
     init_default_scope(cfg.get('default_scope', 'mmengine'))
-    dataset_cfg = copy.deepcopy(loader.dataset)
-    palette = _take_pipelines(dataset_cfg)
-    dataset = DATASETS.build(dataset_cfg)
-    return check_dataset(dataset, workers, palette, progress)
-
-
-def _take_pipelines(node: Any) -> Any:
-    """Empty all pipelines of a dataset config; the palette of a mask loader, if any."""
-    palette = None
-    if isinstance(node, dict):
-        for step in node.get('pipeline', []):
-            if str(step.get('type')).endswith('LoadSegAnnotations'):
-                palette = step.get('palette')
-        if 'pipeline' in node:
-            node['pipeline'] = []
-        children = [v for k, v in node.items() if k in ('dataset', 'datasets')]
-    else:
-        children = list(node) if isinstance(node, list | tuple) else []
-    for child in children:
-        palette = _take_pipelines(child) or palette
-    return palette
+    report = check_dataset(
+        DATASETS.build(copy.deepcopy(loader.dataset)), workers, progress
+    )
+    for other in ('train', 'val', 'test'):
+        meta = config_metainfo((cfg.get(f'{other}_dataloader') or {}).get('dataset'))
+        for doubt in order_doubts(meta_names(report.metainfo), meta_names(meta)):
+            report.findings.append(Finding(DOUBT, f'metainfo of {other}', doubt))
+    return report

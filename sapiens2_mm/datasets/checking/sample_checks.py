@@ -1,29 +1,23 @@
-"""What can be wrong with one sample, for each kind of annotation.
+"""What is wrong with one sample, found by running the steps that load it."""
 
-A check reads the files of a sample as the dataset lists them, before any pipeline;
-what it raises is reported as an unreadable file. To cover another annotation, add its
-key in the sample to ``CHECKS``.
-"""
-
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..io.array_file import read_array
-from ..io.image import read_image
-from ..io.label_image import read_label_image
-from ..seg.label_map import UNKNOWN, label_lookup
+from ..transforms.loading import SizeMismatch, UnknownLabel
 
 UNREADABLE = 'unreadable file'
 SIZE = 'size mismatch'
 LABEL = 'label out of range'
 EMPTY = 'empty annotation'
 BOX = 'box outside the image'
-NOT_FINITE = 'values that are not finite'
+NO_VALUE = 'masked pixels without a value'
+DOUBT = 'doubtful annotations'
 # Of these only the last kinds may be meant.
-WARNINGS = (EMPTY, NOT_FINITE)
+WARNINGS = (EMPTY, NO_VALUE, DOUBT)
+
+Results = dict[str, Any]
 
 
 class Finding(NamedTuple):
@@ -41,129 +35,95 @@ class Inspection(NamedTuple):
     counts: dict[str, np.ndarray]
 
 
-Size = tuple[int, int] | None
-Check = Callable[[dict[str, Any], Size, dict[str, Any]], Inspection]
-
-
-def inspect_sample(sample: dict[str, Any], context: dict[str, Any]) -> Inspection:
-    """All checks that fit a sample.
+def inspect_sample(
+    sample: Results, steps: Sequence[Callable[[Results], Results]]
+) -> Inspection:
+    """Load a sample and look at what came.
 
     Args:
         sample: as ``get_data_info`` of a dataset gives it.
-        context: settings that checks need: ``palette`` of color masks.
+        steps: of a pipeline, those that load; one with a method ``parts`` is run part
+            by part.
     """
     findings: list[Finding] = []
-    counts: dict[str, np.ndarray] = {}
-    size = None
-    for key in ('img_path', *CHECKS):
-        if sample.get(key) is None:
-            continue
+    results = dict(sample)
+    size_known = True
+    for part in _parts(steps):
+        valid = np.count_nonzero(results.get('gt_mask', 0))
         try:
-            if key == 'img_path':
-                size = read_image(sample[key]).shape[:2]
-            else:
-                result = CHECKS[key](sample, size, context)
-                findings += result.findings
-                counts.update(result.counts)
-        except (OSError, ValueError) as err:
-            findings.append(Finding(UNREADABLE, sample[key], str(err)))
+            results = part(results) or results
+        except Exception as err:  # whatever a step raises stops a run
+            if size_known or not isinstance(err, SizeMismatch):
+                findings.append(_fault(err, sample))
+        if results.get('img') is None:  # go on to the other files
+            results.update(img=np.zeros((1, 1, 3), np.uint8))
+            results.update(img_shape=(1, 1), ori_shape=(1, 1))
+            size_known = False
+        lost = valid - np.count_nonzero(results.get('gt_mask', 0))
+        field = getattr(part, 'args', None)  # of a partial: the field it loads
+        if lost and field:
+            path = str(sample.get(f'{field[0]}_path'))
+            findings.append(Finding(NO_VALUE, path, f'{lost} of {valid} pixels'))
+    loaded = not findings
+    counts: dict[str, np.ndarray] = {}
+    for look in (_look_at_labels, _look_at_mask, _look_at_keypoints):
+        findings += look(results, counts)
+    if not loaded:  # a box is in no image of known size
+        findings = [finding for finding in findings if finding.kind != BOX]
     return Inspection(findings, counts)
 
 
-def _check_mask(sample: dict, size: Size, context: dict) -> Inspection:
-    """Labels after all mapping; counts of pixels and of images per class."""
-    path = sample['seg_map_path']
-    num_classes, ignore_index = sample['num_classes'], sample['ignore_index']
-    values = read_label_image(path, context.get('palette'))
-    findings = _compare_sizes(sample, path, values.shape, size)
-    lookup = label_lookup(
-        num_classes, sample['label_map'], sample['reduce_zero_label'], ignore_index
-    )
-    labels = lookup[values]
-    unknown = labels == UNKNOWN
-    if unknown.any():
-        found, pixels = np.unique(values[unknown], return_counts=True)
-        text = ', '.join(f'{v} ({n} px)' for v, n in zip(found, pixels, strict=True))
-        findings.append(
-            Finding(
-                LABEL,
-                path,
-                f'pixel values {text}; expected one of {num_classes} classes or '
-                f'{ignore_index} (ignored)',
-            )
-        )
-    known = labels[(labels != ignore_index) & ~unknown]
-    pixels = np.bincount(known, minlength=num_classes)
-    if not pixels[1:].any() and not unknown.any():
+def _parts(steps: Sequence[Any]) -> Iterator[Callable[[Results], Any]]:
+    for step in steps:
+        yield from step.parts() if hasattr(step, 'parts') else [step]
+
+
+def _fault(err: Exception, sample: Results) -> Finding:
+    """The finding of an error; its file is the one named first."""
+    kinds = {SizeMismatch: SIZE, UnknownLabel: LABEL}
+    message = str(err) or repr(err)
+    paths = [
+        str(path)
+        for key, path in sample.items()
+        if key.endswith('_path') and str(path) in message
+    ]
+    path = min(paths, key=message.index, default=str(sample.get('img_path')))
+    return Finding(kinds.get(type(err), UNREADABLE), path, message)
+
+
+def _look_at_labels(results: Results, counts: dict) -> Iterator[Finding]:
+    """Pixels and images per class, ignored ones last."""
+    labels = results.get('gt_seg_map')
+    if labels is None:
+        return
+    ignored = labels == results['ignore_index']
+    pixels = np.bincount(labels[~ignored], minlength=results['num_classes'])
+    if not pixels[1:].any():
         what = 'only background' if pixels[0] else 'every pixel is ignored'
-        findings.append(Finding(EMPTY, path, what))
-    ignored = np.count_nonzero(labels == ignore_index)
-    return Inspection(
-        findings,
-        {
-            'pixels': np.append(pixels, ignored),
-            'images': np.append(pixels, ignored) > 0,
-        },
-    )
+        yield Finding(EMPTY, results['seg_map_path'], what)
+    counts['pixels'] = np.append(pixels, ignored.sum())
+    counts['images'] = counts['pixels'] > 0
 
 
-def _check_keypoints(sample: dict, size: Size, context: dict) -> Inspection:
+def _look_at_mask(results: Results, counts: dict) -> Iterator[Finding]:
+    if not np.any(results.get('gt_mask', True)):
+        path = results.get('mask_path') or results['img_path']
+        yield Finding(EMPTY, path, 'no valid pixel')
+
+
+def _look_at_keypoints(results: Results, counts: dict) -> Iterator[Finding]:
     """Boxes inside the image; counts of labeled points."""
-    visible = np.asarray(sample['keypoints_visible']).reshape(
-        -1, np.shape(sample['keypoints'])[-2]
+    if 'keypoints' not in results:
+        return
+    visible = np.asarray(results['keypoints_visible']).reshape(
+        -1, np.shape(results['keypoints'])[-2]
     )
-    name = f'{sample.get("img_path")} (annotation {sample.get("id")})'
-    findings = []
+    counts['keypoints'] = (visible > 0).sum(0)
+    name = f'{results.get("img_path")} (annotation {results.get("id")})'
     if not (visible > 0).any():
-        findings.append(Finding(EMPTY, name, 'no labeled keypoint'))
-    box = sample.get('bbox')
-    if size is not None and box is not None:
-        x1, y1, x2, y2 = np.asarray(box).reshape(-1, 4).T
-        height, width = size
-        if (
-            (x1 < 0).any()
-            or (y1 < 0).any()
-            or (x2 > width).any()
-            or (y2 > height).any()
-        ):
-            text = f'box {np.asarray(box).tolist()} (xyxy) in an image of {size} (h, w)'
-            findings.append(Finding(BOX, name, text))
-    return Inspection(findings, {'keypoints': (visible > 0).sum(0)})
-
-
-def _map_check(name: str) -> Check:
-    """A check of the file ``<name>_path`` of dense annotations."""
-
-    def check(sample: dict, size: Size, context: dict) -> Inspection:
-        path = sample[f'{name}_path']
-        values = read_array(path, name)
-        findings = _compare_sizes(sample, path, values.shape[:2], size)
-        if name == 'mask' and not (values > 0).any():
-            findings.append(Finding(EMPTY, path, 'no valid pixel'))
-        wrong = np.count_nonzero(~np.isfinite(values.astype(np.float32)))
-        if wrong:
-            text = f'{wrong} of {values.size} values'
-            findings.append(Finding(NOT_FINITE, path, text))
-        return Inspection(findings, {})
-
-    return check
-
-
-def _compare_sizes(
-    sample: dict, path: str, shape: tuple[int, ...], size: Size
-) -> list[Finding]:
-    if size is None or tuple(shape) == tuple(size):
-        return []
-    text = f'{tuple(shape)}, but {Path(sample["img_path"]).name} has {tuple(size)}'
-    return [Finding(SIZE, path, text)]
-
-
-# Key in the sample -> check.
-CHECKS: dict[str, Check] = {
-    'seg_map_path': _check_mask,
-    'keypoints': _check_keypoints,
-    **{
-        f'{name}_path': _map_check(name)
-        for name in ('mask', 'normal', 'depth', 'albedo')
-    },
-}
+        yield Finding(EMPTY, name, 'no labeled keypoint')
+    boxes = np.reshape(results.get('bbox', ()), (-1, 4))
+    size = results['ori_shape']
+    if (boxes[:, :2] < 0).any() or (boxes[:, 2:] > size[::-1]).any():
+        text = f'box {boxes.tolist()} (xyxy) in an image of {size} (h, w)'
+        yield Finding(BOX, name, text)

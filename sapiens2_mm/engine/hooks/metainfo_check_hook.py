@@ -10,6 +10,11 @@ from mmengine.logging import print_log
 from mmengine.runner import Runner
 from torch import nn
 
+from sapiens2_mm.datasets.checking.doubts import (
+    log_doubts,
+    meta_names,
+    order_doubts,
+)
 from sapiens2_mm.registry import HOOKS
 
 
@@ -70,7 +75,8 @@ class MetainfoCheckHook(Hook):
 
     Without it a wrong number of keypoints or classes shows as a broadcast error in the
     first loss, a failed gather on the device, or after the first epoch in the metric.
-    It also warns if the ``joint_weights`` of the metainfo do not reach the loss.
+    It also warns if the ``joint_weights`` of the metainfo do not reach the loss, and
+    if validation has the names of training in another order.
 
     Raises:
         ValueError: see the method ``check_metainfo`` of the heads; before the first
@@ -83,6 +89,12 @@ class MetainfoCheckHook(Hook):
         self._compare(runner.model, runner.train_dataloader.dataset)
         if runner.val_loop is not None:
             self.before_val(runner)
+            metas = [
+                getattr(loader.dataset, 'metainfo', {})
+                for loader in (runner.train_dataloader, runner.val_dataloader)
+            ]
+            doubts = order_doubts(*map(meta_names, metas))
+            log_doubts('metainfo of validation against training', list(doubts))
 
     def before_val(self, runner: Runner) -> None:
         self._compare(runner.model, runner.val_dataloader.dataset)

@@ -1,4 +1,6 @@
+import copy
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +11,12 @@ from mmengine.config import Config
 from PIL import Image
 from torch.utils.data import ChainDataset
 
+from sapiens2_mm.datasets import (
+    LoadDenseAnnotations,
+    LoadImage,
+    LoadMatte,
+    RandomBackground,
+)
 from sapiens2_mm.datasets.checking.checker import check_config, check_dataset
 
 LOADER = 'sapiens2_mm.LoadSegAnnotations'
@@ -20,7 +28,7 @@ def seg_config(root, **dataset):
         type='sapiens2_mm.SegDataset',
         data_root=str(root),
         metainfo=dict(classes=('background', 'shirt', 'hat')),
-        pipeline=[dict(type=LOADER)],
+        pipeline=[dict(type='sapiens2_mm.LoadImage'), dict(type=LOADER)],
         **dataset,
     )
     return Config(dict(default_scope='mmseg', train_dataloader=dict(dataset=dataset)))
@@ -63,19 +71,19 @@ def test_report_on_broken_masks(broken, workers):
         ('unreadable file', 'cut.png'),
     }
     assert (
-        '7 (2 px), 9 (1 px); expected one of 3 classes or 255'
+        '7 (2 px), 9 (1 px) are neither one of the 3 classes nor 255'
         in found['label out of range', 'high.png']
     )
-    assert found['size mismatch', 'size.png'] == '(1, 2), but size.jpg has (1, 3)'
+    assert 'expected size (1, 3) like its image' in found['size mismatch', 'size.png']
     assert found['empty annotation', 'ignored.png'] == 'every pixel is ignored'
-    # background, shirt, hat, ignored
-    assert report.counts['pixels'].tolist() == [5, 4, 0, 4]
-    assert report.counts['images'].tolist() == [4, 3, 0, 3]
+    # background, shirt, hat, ignored; of the masks that load
+    assert report.counts['pixels'].tolist() == [3, 2, 0, 4]
+    assert report.counts['images'].tolist() == [2, 1, 0, 3]
     assert report.absent() == ['hat']
     assert report.has_errors
     text = report.to_text()
     assert text.startswith('6 samples read')
-    assert '|  1 | shirt      |      4 | 30.77 % |      3 |' in text
+    assert '|  1 | shirt      |      2 | 22.22 % |      1 |' in text
     assert 'never occur: hat' in text
     assert 'ERROR: unreadable file: 2' in text
     assert 'warning: empty annotation: 2' in text
@@ -115,12 +123,11 @@ def test_color_masks_take_the_palette_of_the_pipeline(tmp_path):
     cfg.train_dataloader.dataset = dict(
         type='RepeatDataset', times=2, dataset=cfg.train_dataloader.dataset
     )
-    assert [f.kind for f in check_config(cfg).findings] == ['unreadable file'] * 2
-    cfg.train_dataloader.dataset.dataset.pipeline = [
-        dict(type=LOADER, palette=[(9, 8, 7), (250, 0, 1)])
-    ]
+    assert [f.kind for f in check_config(cfg).findings] == ['unreadable file']
+    palette = [(9, 8, 7), (250, 0, 1)]
+    cfg.train_dataloader.dataset.dataset.pipeline[1].palette = palette
     report = check_config(cfg)
-    assert report.counts['pixels'].tolist() == [2, 2, 0, 0] and not report.findings
+    assert report.counts['pixels'].tolist() == [1, 1, 0, 0] and not report.findings
 
 
 def test_keypoints(mini_coco, table5):
@@ -139,6 +146,36 @@ def test_keypoints(mini_coco, table5):
     (path.parent / '1.png').write_bytes(b'no image')
     (finding,) = check_config(cfg, 'val').findings
     assert finding.kind == 'unreadable file' and finding.path.endswith('1.png')
+    Image.new('RGB', (8, 9)).save(path.parent / '1.png')
+    (finding,) = check_config(cfg, 'val').findings
+    assert finding.kind == 'size mismatch' and finding.path.endswith('1.png')
+
+
+def test_doubts_are_warnings(mini_coco, table5):
+    pytest.importorskip('mmpose')
+    path = mini_coco({})
+    table5['sigmas'] = [3] * 5
+    dataset = dict(
+        type='sapiens2_mm.Humans308Dataset',
+        data_root=str(path.parent),
+        ann_file=path.name,
+        metainfo=table5,
+    )
+    other = copy.deepcopy(dataset)
+    info = other['metainfo']['keypoint_info']
+    info[0]['name'], info[3]['name'] = 'left_1', 'nose'
+    info[0]['swap'], info[3]['swap'], info[4]['swap'] = 'right_1', '', 'left_1'
+    loaders = {
+        'train_dataloader': dict(dataset=dataset),
+        'val_dataloader': dict(dataset=other),
+    }
+    report = check_config(Config(dict(default_scope='mmpose', **loaders)))
+    assert not report.has_errors
+    sigmas, order = report.findings
+    assert sigmas.kind == order.kind == 'doubtful annotations'
+    assert 'sigmas of' in sigmas.message
+    assert order.path == 'metainfo of val'
+    assert '2 names are in another order, such as left_1' in order.message
 
 
 class Samples:
@@ -154,25 +191,91 @@ class Samples:
         return len(self.samples)
 
 
-def test_dense_maps(tmp_path):
+class Steps:
+    """A pipeline of given steps."""
+
+    def __init__(self, *steps):
+        self.transforms = steps
+
+
+DENSE_FILES = ('mask', 'depth', 'normal', 'albedo', 'parts', 'intrinsics', 'extrinsics')
+
+
+@pytest.fixture
+def dense(tmp_path):
+    """A dataset of one sample with every kind of map, all right."""
     Image.new('RGB', (4, 3)).save(tmp_path / 'i.png')
-    Image.new('L', (4, 3)).save(tmp_path / 'mask.png')
-    np.save(tmp_path / 'depth.npy', np.full((3, 4), np.nan, np.float32))
-    np.save(tmp_path / 'normal.npy', np.zeros((4, 3, 3), np.float32))
-    (tmp_path / 'albedo.npy').write_bytes(b'x')
-    sample = {f'{n}_path': str(tmp_path / f'{n}.npy') for n in ('depth', 'normal')}
-    sample.update(
-        img_path=str(tmp_path / 'i.png'),
-        mask_path=str(tmp_path / 'mask.png'),
-        albedo_path=str(tmp_path / 'albedo.npy'),
+    Image.new('L', (4, 3), 255).save(tmp_path / 'mask.png')
+    Image.new('L', (4, 3), 255).save(tmp_path / 'alpha.png')
+    np.save(tmp_path / 'depth.npy', np.ones((3, 4), np.float32))
+    np.save(tmp_path / 'normal.npy', np.ones((3, 4, 3), np.float32))
+    np.save(tmp_path / 'albedo.npy', np.ones((3, 4, 3), np.float32))
+    np.save(tmp_path / 'parts.npy', np.zeros((6, 8), np.uint8))
+    np.savetxt(tmp_path / 'intrinsics.txt', [[5, 0, 2], [0, 5, 1], [0, 0, 1]])
+    np.savetxt(tmp_path / 'extrinsics.txt', np.eye(4))
+    files = [path for path in tmp_path.iterdir() if path.stem != 'i']
+    sample = {f'{path.stem}_path': str(path) for path in files}
+    dataset = Samples(dict(sample, img_path=str(tmp_path / 'i.png')))
+    dataset.pipeline = Steps(
+        LoadImage(),
+        LoadDenseAnnotations(('normal', 'depth', 'albedo'), True, excluded_parts=[2]),
+        LoadMatte(),
     )
-    found = {f.kind: Path(f.path).name for f in check_dataset(Samples(sample)).findings}
-    assert found == {
-        'empty annotation': 'mask.png',
-        'values that are not finite': 'depth.npy',
-        'size mismatch': 'normal.npy',
-        'unreadable file': 'albedo.npy',
-    }
+    return dataset
+
+
+def test_good_maps(dense):
+    assert check_dataset(dense).to_text() == '1 samples read\nno faults found'
+
+
+@pytest.mark.parametrize('name', [*DENSE_FILES, 'alpha', 'i'])
+@pytest.mark.parametrize('fault', ['missing', 'cut', 'text'])
+def test_every_file_is_decoded(dense, tmp_path, name, fault):
+    (path,) = tmp_path.glob(f'{name}.*')
+    if fault == 'missing':
+        path.unlink()
+    else:
+        data = path.read_bytes()
+        path.write_bytes(data[: len(data) // 3] if fault == 'cut' else b'no such file')
+    (finding,) = check_dataset(dense).findings
+    assert finding.kind == 'unreadable file' and finding.path == str(path)
+
+
+@pytest.mark.parametrize(
+    'name, values, kind, message',
+    [
+        ('depth', np.ones((3, 4), np.uint8), 'unreadable', 'integers of 16 bits'),
+        ('normal', np.ones((3, 4), np.float32), 'size', r'3 channels, got \(3, 4\)'),
+        ('normal', np.ones((4, 3, 3), np.float32), 'size', r'size \(3, 4\) like its'),
+        ('albedo', np.full((3, 4, 3), 9.0), 'unreadable', r'expected albedo in \[0, 1'),
+        ('parts', np.ones((3, 4)), 'unreadable', 'expected part ids'),
+        ('parts', np.full((3, 4), 2), 'empty', 'no valid pixel'),
+        ('depth', np.full((3, 4), np.nan), 'masked', '12 of 12 pixels'),
+    ],
+)
+def test_wrong_values(dense, tmp_path, name, values, kind, message):
+    np.save(tmp_path / f'{name}.npy', values)
+    finding = check_dataset(dense).findings[0]
+    assert finding.kind.startswith(kind) and re.search(message, finding.message)
+
+
+def test_all_faults_of_a_sample(dense, tmp_path):
+    names = {*DENSE_FILES, 'alpha', 'i'}
+    for name in names:
+        (path,) = tmp_path.glob(f'{name}.*')
+        path.write_bytes(b'')
+    found = {Path(f.path).stem for f in check_dataset(dense).findings}
+    assert found == names - {'extrinsics', 'intrinsics'} | {'extrinsics'}
+
+
+def test_photos_of_other_steps(dense, tmp_path):
+    folder = tmp_path / 'photos'
+    folder.mkdir()
+    Image.new('RGB', (4, 3)).save(folder / 'a.png')
+    (folder / 'b.png').write_bytes(b'no image')
+    dense.pipeline.transforms += (RandomBackground(str(folder)), RandomBackground())
+    (finding,) = check_dataset(dense).findings
+    assert finding.path == str(folder / 'b.png')
 
 
 def test_keypoint_faults_from_samples(tmp_path):

@@ -2,6 +2,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import torch
 from mmengine.logging import MMLogger
 from mmengine.runner import Runner
 
@@ -42,6 +43,24 @@ def test_head_of_another_size(pose_config):
             getattr(Runner.from_cfg(pose_config), phase)()
     with pytest.raises(ValueError, match=message):
         init_model(pose_config)
+
+
+def test_keypoints_of_validation_in_another_order(log):
+    names = ['nose', 'left', 'right']
+    loaders = [
+        SimpleNamespace(
+            dataset=SimpleNamespace(metainfo=dict(keypoint_id2name=dict(enumerate(n))))
+        )
+        for n in (names, names[::-1])
+    ]
+    runner = SimpleNamespace(
+        model=torch.nn.Module(),
+        train_dataloader=loaders[0],
+        val_dataloader=loaders[1],
+        val_loop=True,
+    )
+    MetainfoCheckHook().before_train(runner)
+    assert 'validation against training: 2 names are in another order' in log.text
 
 
 @pytest.mark.parametrize('sigmas', [[], [0.05] * 17])
