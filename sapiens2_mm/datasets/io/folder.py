@@ -8,7 +8,7 @@ from mmengine.fileio import list_dir_or_file
 
 IMAGE_SUFFIXES = (
     *('.jpg', '.jpeg', '.png', '.bmp', '.tif', '.tiff', '.webp'),
-    *('.ppm', '.pgm'),
+    *('.ppm', '.pgm', '.gif'),
 )
 
 

@@ -1,6 +1,7 @@
 """Read any picture as 8-bit BGR."""
 
 import io
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,7 +26,7 @@ def read_image(
 
     Gray, palette, CMYK and 16-bit pictures become 8-bit BGR; an alpha channel is
     dropped, not blended; 16-bit values are divided by 257; the orientation in the
-    file's EXIF data is applied.
+    file's EXIF data is applied; of several frames the first is read, with a warning.
 
     Args:
         path: local path, or any address that ``mmengine.fileio`` understands.
@@ -59,11 +60,25 @@ def decode_image(
         ValueError: if it is no image, is cut off, or has an unsupported mode; names
             the file and the mode.
     """
-    image = open_image(data, path, reduction)
+    return _to_bgr(open_image(data, path, reduction), path)
+
+
+def pil_to_bgr(image: Image.Image, name: str = 'the PIL image') -> np.ndarray:
+    """``read_image`` for an image of Pillow; ``name`` stands for it in errors.
+
+    Raises:
+        ValueError: see ``decode_image``.
+    """
+    with _named_error(name):
+        image = ImageOps.exif_transpose(image)  # and it is loaded
+    return _to_bgr(image, name)
+
+
+def _to_bgr(image: Image.Image, name: str) -> np.ndarray:
     if image.mode not in _RGB_MODES | _UINT16_MODES:
-        raise ValueError(f'cannot read image {path}: unsupported mode {image.mode}')
+        raise ValueError(f'cannot read image {name}: unsupported mode {image.mode}')
     if image.mode in _UINT16_MODES:
-        return to_bgr_uint8(np.asarray(image).astype(np.uint16), path)
+        return to_bgr_uint8(np.asarray(image).astype(np.uint16), name)
     if image.mode != 'RGB':
         image = image.convert('RGB')
     return cv2.cvtColor(np.asarray(image), cv2.COLOR_RGB2BGR)
@@ -93,6 +108,9 @@ def open_image(
     with _named_error(path):
         ImageOps.exif_transpose(image, in_place=True)
         image.load()
+    # the other frames of MPO, the JPEG of many telephones, are no animation
+    if getattr(image, 'is_animated', False) and image.format != 'MPO':
+        warnings.warn(f'{path} has {image.n_frames} frames; the first one is read')
     low, high = image.getextrema() if image.mode == 'I' else (0, 0)
     if low < 0 or high > 65535:
         raise ValueError(f'cannot read image {path}: it has values beyond 16 bits')

@@ -3,11 +3,12 @@
 from pathlib import Path
 from typing import Any
 
-import mmcv
+import numpy as np
 from mmengine.dist import get_rank, get_world_size
 from mmengine.hooks import Hook
 from mmengine.runner import BaseLoop, Runner
 
+from sapiens2_mm.datasets.io.image import read_image
 from sapiens2_mm.registry import HOOKS
 
 
@@ -74,7 +75,7 @@ class VisualizationHook(Hook):
         for data_sample in outputs:
             if self.max_images is not None and len(self._names) >= self.max_images:
                 return
-            image = mmcv.imread(data_sample.img_path, channel_order='rgb')
+            image = np.ascontiguousarray(read_image(data_sample.img_path)[..., ::-1])
             name = self._free_name(Path(data_sample.img_path).stem)
             if get_world_size() > 1:  # another rank may draw a namesake
                 name += f'_rank{get_rank()}'
