@@ -1,14 +1,21 @@
-from .dense import inference_dense
+from .boxes import BoxFile
+from .inference import Inferencer
 from .init_model import init_model
+from .inputs import Failure, Picture
 from .model_zoo import find_model, list_models
-from .pose import inference_pose
-from .seg import inference_seg
+from .results import DenseResult, PoseResult, SegResult
+from .to_folder import predict_to_folder
 
 __all__ = [
+    'BoxFile',
+    'DenseResult',
+    'Failure',
+    'Inferencer',
+    'Picture',
+    'PoseResult',
+    'SegResult',
     'find_model',
-    'inference_dense',
-    'inference_pose',
-    'inference_seg',
     'init_model',
     'list_models',
+    'predict_to_folder',
 ]

@@ -65,7 +65,7 @@ class DenseVisualizer(Visualizer):
         wait_time: float = 0,
         out_file: str | None = None,
         step: int = 0,
-    ) -> None:
+    ) -> np.ndarray:
         """Draw a sample.
 
         Args:
@@ -78,6 +78,9 @@ class DenseVisualizer(Visualizer):
             wait_time: seconds before the window closes; 0 waits for a key.
             out_file: file to write; the visualizer's backends get the picture if None.
             step: of the run.
+
+        Returns:
+            The picture, RGB uint8.
         """
         kinds = [k for k, wanted in (('gt', draw_gt), ('pred', draw_pred)) if wanted]
         parts = [image]
@@ -93,6 +96,7 @@ class DenseVisualizer(Visualizer):
             self.add_image(name, picture, step)
         elif not mmcv.imwrite(picture[..., ::-1], str(out_file)):
             raise OSError(f'{type(self).__name__}: could not write {out_file}')
+        return picture
 
 
 def get_map(data_sample: DenseDataSample, name: str) -> np.ndarray | None:

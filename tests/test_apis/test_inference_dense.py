@@ -8,8 +8,14 @@ import torch.nn.functional as F
 from mmengine.config import Config
 from PIL import Image
 
-from sapiens2_mm.apis import inference_dense
+from sapiens2_mm.apis import Inferencer
 from sapiens2_mm.registry import MODELS
+
+
+def predict(model, images, masks=None, batch_size=1):
+    found = Inferencer(model)(images, masks=masks, batch_size=batch_size)
+    return [result.data_sample for result in found]
+
 
 ARCH = dict(embed_dims=32, num_layers=2, num_heads=2, feedforward_channels=64)
 SIZE = (128, 96)
@@ -106,7 +112,7 @@ RESIZES = {
 )
 def test_output_matches_the_picture(size, resize):
     image = smooth_picture(*size)
-    sample = inference_dense(echo_model(resize=RESIZES[resize]), image)[0]
+    sample = predict(echo_model(resize=RESIZES[resize]), image)[0]
     albedo = sample.pred_albedo
     assert albedo.shape == (3, *size) and albedo.dtype == torch.float32
     expected = torch.from_numpy(image[..., ::-1].copy()).permute(2, 0, 1) / 255
@@ -122,8 +128,8 @@ def test_output_matches_the_picture(size, resize):
 def test_sizes_in_one_batch_or_alone(task):
     model = make_model(task)
     pictures = [smooth_picture(*size) for size in ((64, 48), (48, 64), (33, 90))]
-    together = inference_dense(model, pictures, batch_size=3)
-    alone = inference_dense(model, pictures, batch_size=1)
+    together = predict(model, pictures, batch_size=3)
+    alone = predict(model, pictures, batch_size=1)
     for picture, one, other in zip(pictures, alone, together, strict=True):
         preds = [name for name, _ in one.items() if name.startswith('pred_')]
         assert preds
@@ -158,7 +164,7 @@ def test_kinds_of_pictures_agree(tmp_path):
         inputs.append(folder / f'人 {name}.png')
     inputs += [gray, gray[..., None], np.stack([gray] * 4, -1)]
     model = make_model('albedo')
-    first, *others = inference_dense(model, inputs, batch_size=4)
+    first, *others = predict(model, inputs, batch_size=4)
     for other in others:
         torch.testing.assert_close(
             other.pred_albedo, first.pred_albedo, rtol=1e-4, atol=1e-5
@@ -170,17 +176,17 @@ def test_paths_and_single_inputs(tmp_path):
     path = tmp_path / 'a b.png'
     cv2.imwrite(str(path), smooth_picture(40, 30))
     model = make_model()
-    samples = [inference_dense(model, item)[0] for item in (path, str(path), [path])]
+    samples = [predict(model, item)[0] for item in (path, str(path), [path])]
     for sample in samples:
         assert (sample.pred_albedo == samples[0].pred_albedo).all()
         assert sample.ori_shape == (40, 30)
-    assert inference_dense(model, []) == []
-    assert len(inference_dense(model, (p for p in [path, path, path]), None, 2)) == 3
-    with pytest.raises(TypeError, match='expected paths or arrays, got Tensor'):
-        inference_dense(model, torch.zeros(1, 3, 40, 30))
+    assert predict(model, []) == []
+    assert len(predict(model, (p for p in [path, path, path]), None, 2)) == 3
+    with pytest.raises(TypeError, match=r'arrays \(H, W, 3\) uint8, got Tensor'):
+        predict(model, torch.zeros(1, 3, 40, 30))
     for size in (0, -1):
         with pytest.raises(ValueError, match=f'batch_size must be .* 1, got {size}'):
-            inference_dense(model, path, batch_size=size)
+            predict(model, path, batch_size=size)
 
 
 def test_masks():
@@ -189,32 +195,33 @@ def test_masks():
     mask[10:30, 5:20] = True
     model = make_model('normal')
     free, masked = (
-        inference_dense(model, [picture], masks=m)[0].pred_normal
-        for m in (None, [mask])
+        predict(model, [picture], masks=m)[0].pred_normal for m in (None, [mask])
     )
     assert (masked[:, ~mask] == 0).all()
     assert (masked[:, mask] == free[:, mask]).all()
     for masks in ([], [mask, mask], mask):
-        with pytest.raises(ValueError, match=f'got 1 images and {len(masks)} masks'):
-            inference_dense(model, [picture], masks=masks)
+        with pytest.raises(ValueError, match=f'got 1 pictures and {len(masks)} masks'):
+            predict(model, [picture], masks=masks)
     with pytest.raises(ValueError, match=r'mask of size \(30, 40\) does not fit'):
-        inference_dense(model, [picture], masks=[mask.T])
+        predict(model, [picture], masks=[mask.T])
 
 
 def test_steps_of_training_stay_out():
     model = make_model()
     pipeline = model.cfg.test_dataloader.dataset.pipeline
     pipeline.insert(-1, dict(type='sapiens2_mm.FilterByMask'))
-    assert len(inference_dense(model, smooth_picture(40, 30))) == 1  # is left out
+    assert len(predict(model, smooth_picture(40, 30))) == 1  # is left out
     pipeline.insert(-1, dict(type='sapiens2_mm.DenseRandomCrop'))
-    with pytest.raises(ValueError, match=r'DenseRandomCrop in the test .*remove this'):
-        inference_dense(model, smooth_picture(40, 30))
+    with pytest.raises(
+        ValueError, match=r'DenseRandomCrop of test_dataloader.* remove it'
+    ):
+        predict(model, smooth_picture(40, 30))
 
 
 def test_unreadable_picture_is_named(tmp_path):
     (tmp_path / 'bad.jpg').write_text('no')
     with pytest.raises(ValueError, match=r'cannot read image .*bad\.jpg'):
-        inference_dense(make_model(), tmp_path / 'bad.jpg')
+        predict(make_model(), tmp_path / 'bad.jpg')
 
 
 def test_flat_plane_has_the_documented_axes():
@@ -223,7 +230,7 @@ def test_flat_plane_has_the_documented_axes():
     model.extract_feat = lambda inputs: inputs
     plane = torch.tensor([0.0, 0, -3])[None, :, None, None]
     model.decode_head.forward = lambda inputs: plane.expand(len(inputs), 3, *SIZE)
-    normal = inference_dense(model, smooth_picture(50, 70))[0].pred_normal
+    normal = predict(model, smooth_picture(50, 70))[0].pred_normal
     assert torch.allclose(normal, torch.tensor([0.0, 0, -1])[:, None, None])
 
 
@@ -235,7 +242,7 @@ def test_metric_points_keep_their_pixels():
     points = torch.stack([cols, rows, 0 * rows + 10])[None]
     scale = torch.tensor([[2.0]])
     model.decode_head.forward = lambda inputs: (points, scale)
-    sample = inference_dense(model, smooth_picture(64, 48))[0]
+    sample = predict(model, smooth_picture(64, 48))[0]
     half = F.interpolate(points / 2, size=(64, 48), mode='bilinear')[0]
     torch.testing.assert_close(sample.pred_pointmap, half)
     assert (sample.pred_depth == 5).all() and sample.pred_scale == 2

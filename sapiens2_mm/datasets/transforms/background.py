@@ -160,7 +160,7 @@ class RandomMatteBackground(RandomTransform):
     Source: Sapiens2 official repository, matting task.
     """
 
-    needs_annotation = True
+    at_inference = 'skip'
 
     def __init__(self, folder: str, prob: float = 1.0) -> None:
         super().__init__(prob)

@@ -21,6 +21,8 @@ class FilterForeground(BaseTransform):
     Source: official repository, first public release, segmentation data sets.
     """
 
+    at_inference = 'skip'
+
     def __init__(self, min_ratio: float = 0.01) -> None:
         self.min_ratio = min_ratio
 
@@ -42,7 +44,7 @@ class FilterByMask(BaseTransform):
         max_share: largest share of valid pixels.
     """
 
-    needs_annotation = True
+    at_inference = 'skip'
 
     def __init__(self, min_pixels: int = 16, max_share: float = 0.96) -> None:
         self.min_pixels = min_pixels
@@ -65,7 +67,7 @@ class FilterFlatAlbedo(BaseTransform):
             reaches this.
     """
 
-    needs_annotation = True
+    at_inference = 'skip'
 
     def __init__(self, min_std: float = 0.02) -> None:
         self.min_std = min_std

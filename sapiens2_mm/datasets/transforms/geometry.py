@@ -60,7 +60,7 @@ class DenseRandomCrop(RandomTransform):
         num_tries: how often to draw a rectangle that fits; then the image stays.
     """
 
-    training_only = True
+    at_inference = 'refuse'
 
     def __init__(
         self,
@@ -112,7 +112,7 @@ class DenseRandomFlip(RandomTransform):
     """
 
     # predictions are not brought back to the image from it
-    training_only = True
+    at_inference = 'refuse'
 
     def __init__(self, prob: float = 0.3) -> None:
         super().__init__(prob)

@@ -92,6 +92,8 @@ class LoadSegAnnotations(BaseTransform):
             that is neither a class nor ignored; names the file.
     """
 
+    at_inference = 'skip'
+
     def __init__(
         self,
         palette: Sequence[Sequence[int]] | None = None,
@@ -171,8 +173,7 @@ class LoadDenseAnnotations(BaseTransform):
             range; names the file, what it holds and what was expected.
     """
 
-    # a pipeline for images without annotations leaves this step out
-    needs_annotation = True
+    at_inference = 'skip'
 
     def __init__(
         self,
@@ -250,7 +251,7 @@ class LoadMatte(BaseTransform):
     Source: Sapiens2 official repository, matting task.
     """
 
-    needs_annotation = True
+    at_inference = 'skip'
 
     def __init__(self, binary: bool = False) -> None:
         self.binary = binary

@@ -27,7 +27,7 @@ class RandomAlphaCrop(RandomTransform):
         margin: smallest and largest margin, as a share of the box's width.
     """
 
-    training_only = True
+    at_inference = 'refuse'
 
     def __init__(
         self, prob: float = 0.5, margin: tuple[float, float] = (0.0, 0.1)
@@ -75,7 +75,7 @@ class RandomMatteRotate(RandomTransform):
         ValueError: if the results hold normals, points or a camera.
     """
 
-    training_only = True
+    at_inference = 'refuse'
 
     def __init__(self, prob: float = 0.5, max_angle: float = 60.0) -> None:
         super().__init__(prob)

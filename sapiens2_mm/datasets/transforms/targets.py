@@ -43,7 +43,7 @@ class PointmapTarget(BaseTransform):
     Source: Sapiens2 official repository, pointmap pipeline.
     """
 
-    needs_annotation = True
+    at_inference = 'skip'
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class RelativeDepthTarget(BaseTransform):
     Source: Sapiens (arXiv 2408.12569), depth task.
     """
 
-    needs_annotation = True
+    at_inference = 'skip'
 
     def transform(self, results: dict[str, Any]) -> dict[str, Any] | None:
         depth, mask = results['gt_depth'], results['gt_mask']

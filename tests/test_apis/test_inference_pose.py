@@ -1,4 +1,5 @@
 import copy
+import re
 
 import cv2
 import numpy as np
@@ -6,7 +7,7 @@ import pytest
 import torch
 from mmengine.config import Config
 
-from sapiens2_mm.apis import inference_pose, init_model
+from sapiens2_mm.apis import Inferencer, init_model
 
 pytest.importorskip('mmpose')
 
@@ -38,8 +39,11 @@ def image():
     return cv2.resize(coarse, (100, 120), interpolation=cv2.INTER_CUBIC)
 
 
-def keypoints_of(results):
-    return np.concatenate([result.pred_instances.keypoints for result in results])
+def predict(model, image, boxes, box_format='xyxy', batch_size=8):
+    (result,) = Inferencer(model)(
+        image, boxes=boxes, box_format=box_format, batch_size=batch_size
+    )
+    return result
 
 
 def assert_mostly_close(found, expected):
@@ -47,16 +51,15 @@ def assert_mostly_close(found, expected):
     assert (np.abs(found - expected) < 0.1).mean() > 0.95
 
 
-def test_one_sample_per_box(model, image):
-    results = inference_pose(model, image, BOXES)
-    assert len(results) == 3
-    for box, result in zip(BOXES, results, strict=True):
-        pred = result.pred_instances
-        assert pred.keypoints.shape == (1, 308, 2)
-        assert pred.keypoint_scores.shape == (1, 308)
-        assert pred.keypoints.dtype == pred.keypoint_scores.dtype == np.float32
-        assert np.isfinite(pred.keypoints).all()
-        assert np.array_equal(pred.bboxes, box[None])
+def test_one_person_per_box(model, image):
+    result = predict(model, image, BOXES)
+    assert result.keypoints.shape == (3, 308, 2)
+    assert result.keypoint_scores.shape == (3, 308)
+    assert result.keypoints.dtype == result.keypoint_scores.dtype == np.float32
+    assert np.isfinite(result.keypoints).all()
+    assert np.array_equal(result.boxes, BOXES)
+    assert result.boxes_from == 'given' and result.skipped_boxes == ()
+    assert np.array_equal(result.data_sample.pred_instances.bboxes, BOXES)
 
 
 def test_keypoints_are_in_image_pixels(model, image):
@@ -66,8 +69,8 @@ def test_keypoints_are_in_image_pixels(model, image):
     padded = np.zeros_like(moved)
     padded[:120, :100] = image
     box = BOXES[:1]
-    there = keypoints_of(inference_pose(model, padded, box))
-    here = keypoints_of(inference_pose(model, moved, box + [30, 20, 30, 20]))
+    there = predict(model, padded, box).keypoints
+    here = predict(model, moved, box + [30, 20, 30, 20]).keypoints
     assert_mostly_close(here, there + [30, 20])
 
 
@@ -79,37 +82,38 @@ def test_crop_and_decode_are_inverse(model, image, monkeypatch):
     )
     monkeypatch.setitem(model.test_cfg, 'flip_test', False)
     monkeypatch.setattr(model.head, 'forward', lambda feats: heatmaps)
-    (result,) = inference_pose(model, image, BOXES[:1])
+    result = predict(model, image, BOXES[:1])
     # Box 50x75, padded by 1.25, then widened to 3:4: 70.3x93.75 around (35, 42.5).
     size = np.array([93.75 * 0.75, 93.75])
     expected = (crop.numpy() / (191, 255) - 0.5) * size + (35, 42.5)
-    np.testing.assert_allclose(
-        result.pred_instances.keypoints[0, :2], expected, atol=1e-3
-    )
+    np.testing.assert_allclose(result.keypoints[0, :2], expected, atol=1e-3)
 
 
 @pytest.mark.parametrize('batch_size', [1, 2])
 def test_batch_size_changes_nothing(model, image, batch_size):
-    expected = keypoints_of(inference_pose(model, image, BOXES))
-    found = keypoints_of(inference_pose(model, image, BOXES, batch_size=batch_size))
+    expected = predict(model, image, BOXES).keypoints
+    found = predict(model, image, BOXES, batch_size=batch_size).keypoints
     assert_mostly_close(found, expected)
 
 
 def test_box_formats(model, image):
     xywh = np.concatenate((BOXES[:, :2], BOXES[:, 2:] - BOXES[:, :2]), axis=1)
-    expected = keypoints_of(inference_pose(model, image, BOXES))
-    found = inference_pose(model, image, xywh.tolist(), bbox_format='xywh')
-    assert np.array_equal(keypoints_of(found), expected)
+    expected = predict(model, image, BOXES).keypoints
+    found = predict(model, image, xywh.tolist(), box_format='xywh')
+    assert np.array_equal(found.keypoints, expected)
     assert xywh[0].tolist() == [10, 5, 50, 75]  # the caller's array is untouched
 
 
 @pytest.mark.parametrize('empty', [[], np.zeros((0, 4))])
 def test_no_box_is_no_person(model, image, empty):
-    assert inference_pose(model, image, empty) == []
+    result = predict(model, image, empty)
+    assert result.keypoints.shape == (0, 308, 2) and result.boxes.shape == (0, 4)
+    drawn = Inferencer(model).draw(result)
+    assert np.array_equal(drawn, image[..., ::-1])
 
 
 @pytest.mark.parametrize(
-    'box, bbox_format, message',
+    'box, box_format, message',
     [
         ([50, 10, 20, 90], 'xyxy', r'box 1 = .* no positive width'),
         ([50, 10, 20, -1], 'xywh', r'box 1 = .*\(xywh\) has no positive width'),
@@ -117,30 +121,39 @@ def test_no_box_is_no_person(model, image, empty):
         ([0.1, 0.1, 0.6, 0.9], 'xywh', 'looks normalized'),
         ([np.nan, 10, 20, 90], 'xyxy', 'is not finite'),
         ([10, 10, np.inf, 90], 'xywh', 'is not finite'),
-        ([10, 10, 20, 90], 'cxcywh', r'bbox_format must be "xyxy" or "xywh"'),
+        ([200, 10, 220, 90], 'xyxy', r'lies outside the picture .* \(120, 100\)'),
     ],
 )
-def test_boxes_that_cannot_be_meant(model, image, box, bbox_format, message):
-    with pytest.raises(ValueError, match=message):
-        inference_pose(model, image, [[10, 10, 50, 90], box], bbox_format)
+def test_box_that_cannot_be_meant_is_left_out(
+    model, image, box, box_format, message, log
+):
+    good = [10, 10, 50, 90]
+    result = predict(model, image, [good, box], box_format)
+    (named,) = result.skipped_boxes
+    assert re.search(message, named) and named in log.text
+    assert np.array_equal(
+        result.keypoints, predict(model, image, [good], box_format).keypoints
+    )
 
 
 def test_other_errors(model, image, tmp_path):
-    with pytest.raises(ValueError, match=r'bboxes must be \(N, 4\): cannot reshape'):
-        inference_pose(model, image, BOXES[0])
+    with pytest.raises(ValueError, match=r'boxes must be \(N, 4\) numbers, got array'):
+        predict(model, image, BOXES[0])
+    with pytest.raises(ValueError, match='box_format must be "xyxy" or "xywh"'):
+        predict(model, image, BOXES, 'cxcywh')
     with pytest.raises(ValueError, match='batch_size must be at least 1, got 0'):
-        inference_pose(model, image, BOXES, batch_size=0)
+        predict(model, image, BOXES, batch_size=0)
     with pytest.raises(ValueError, match='uint8 or uint16, got float64'):
-        inference_pose(model, image / 255, BOXES)
+        predict(model, image / 255, BOXES)
     with pytest.raises(FileNotFoundError, match='nothing'):
-        inference_pose(model, tmp_path / 'nothing.png', BOXES)
+        predict(model, tmp_path / 'nothing.png', BOXES)
     (tmp_path / 'text.jpg').write_text('no image')
     with pytest.raises(ValueError, match=r'text\.jpg'):
-        inference_pose(model, tmp_path / 'text.jpg', BOXES)
+        predict(model, tmp_path / 'text.jpg', BOXES)
 
 
 def test_image_kinds(model, image, tmp_path):
-    expected = keypoints_of(inference_pose(model, image, BOXES))
+    expected = predict(model, image, BOXES).keypoints
     folder = tmp_path / '\u0442\u0435\u0441\u0442 \u00e9'
     folder.mkdir()
     path = folder / '\u4eba 1.png'
@@ -148,15 +161,11 @@ def test_image_kinds(model, image, tmp_path):
     alpha = np.dstack((image, np.full(image.shape[:2], 7, np.uint8)))
     deep = image.astype(np.uint16) * 257
     for same in (path, str(path), alpha, deep):
-        assert np.array_equal(
-            keypoints_of(inference_pose(model, same, BOXES)), expected
-        )
+        assert np.array_equal(predict(model, same, BOXES).keypoints, expected)
     gray = image[..., 1]
-    expected = keypoints_of(inference_pose(model, np.dstack([gray] * 3), BOXES))
+    expected = predict(model, np.dstack([gray] * 3), BOXES).keypoints
     for same in (gray, gray[..., None]):
-        assert np.array_equal(
-            keypoints_of(inference_pose(model, same, BOXES)), expected
-        )
+        assert np.array_equal(predict(model, same, BOXES).keypoints, expected)
 
 
 @pytest.mark.parametrize(
@@ -173,7 +182,7 @@ def test_training_step_in_the_test_pipeline(model, image, monkeypatch, step):
     cfg.test_dataloader.dataset.pipeline.insert(2, step)
     monkeypatch.setattr(model, 'cfg', cfg)
     with pytest.raises(ValueError, match=f'the step {step["type"]} of .* remove it'):
-        inference_pose(model, image, BOXES)
+        predict(model, image, BOXES)
 
 
 def test_training_pipeline_as_test_pipeline(model, image, monkeypatch):
@@ -181,39 +190,38 @@ def test_training_pipeline_as_test_pipeline(model, image, monkeypatch):
     cfg.test_dataloader.dataset.pipeline = cfg.train_dataloader.dataset.pipeline
     monkeypatch.setattr(model, 'cfg', cfg)
     with pytest.raises(ValueError, match=r'mmpose\.RandomFlip .* remove it'):
-        inference_pose(model, image, BOXES)
+        predict(model, image, BOXES)
 
 
 def test_pipeline_of_a_wrapped_dataset(model, image, monkeypatch):
-    expected = inference_pose(model, image, BOXES)
+    expected = predict(model, image, BOXES)
     cfg = copy.deepcopy(model.cfg)
     cfg.test_dataloader.dataset = dict(
         type='RepeatDataset', times=2, dataset=cfg.test_dataloader.dataset
     )
     monkeypatch.setattr(model, 'cfg', cfg)
     np.testing.assert_array_equal(
-        keypoints_of(inference_pose(model, image, BOXES)), keypoints_of(expected)
+        predict(model, image, BOXES).keypoints, expected.keypoints
     )
 
 
 @pytest.mark.parametrize('boxes', [[['a', 'b', 'c', 'd']], [[1, 2, 3, 4], [1]], [None]])
 def test_boxes_that_are_no_numbers(model, image, boxes):
-    with pytest.raises(ValueError, match=r'bboxes must be .*\(N, 4\)'):
-        inference_pose(model, image, boxes)
+    with pytest.raises(ValueError, match=r'boxes must be \(N, 4\) numbers'):
+        predict(model, image, boxes)
 
 
 def test_config_without_test_data(model, image, monkeypatch):
     monkeypatch.setattr(model, 'cfg', Config(dict(default_scope='mmpose')))
     with pytest.raises(ValueError, match='has no test_dataloader'):
-        inference_pose(model, image, BOXES)
+        predict(model, image, BOXES)
 
 
 @pytest.mark.parametrize('dtype', [torch.bfloat16, torch.float16])
 def test_half_precision_gives_float32_arrays(model, image, dtype):
     with torch.autocast('cpu', dtype=dtype):
-        autocast = inference_pose(model, image, BOXES)
+        autocast = predict(model, image, BOXES)
     half = copy.deepcopy(model).to(dtype)
-    for sample in autocast + inference_pose(half, image, BOXES):
-        assert sample.pred_instances.keypoints.dtype == np.float32
-        assert sample.pred_instances.keypoint_scores.dtype == np.float32
-        assert np.isfinite(sample.pred_instances.keypoints).all()
+    for result in (autocast, predict(half, image, BOXES)):
+        assert result.keypoints.dtype == result.keypoint_scores.dtype == np.float32
+        assert np.isfinite(result.keypoints).all()

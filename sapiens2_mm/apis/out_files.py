@@ -1,0 +1,82 @@
+"""Names and contents of the files of results."""
+
+import json
+import math
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+
+from sapiens2_mm.checkpoint.io.atomic import replacing, write_atomically
+
+
+class FreeNames:
+    """Names for files that are neither inputs nor other outputs.
+
+    Capitals do not tell names apart, as on some file systems.
+
+    Args:
+        inputs: files that must not be written.
+    """
+
+    def __init__(self, inputs: Iterable[str | Path]) -> None:
+        self._taken = {_key(path) for path in inputs}
+
+    def claim(self, path: Path) -> Path:
+        """``path``, if it is free.
+
+        Raises:
+            ValueError: if it is not.
+        """
+        if _key(path) in self._taken:
+            raise ValueError(f'{path} is an input; choose another folder for results')
+        self._taken.add(_key(path))
+        return path
+
+    def take(self, stem: str, folders: Sequence[Path], ends: Iterable[str]) -> str:
+        """``stem``, or with a number, so that all ``folders/stem + ends`` are free."""
+        ends, name, number = list(ends), stem, 0
+        while True:
+            keys = {_key(folder / (name + end)) for folder in folders for end in ends}
+            if not keys & self._taken:
+                self._taken |= keys
+                return name
+            number += 1
+            name = f'{stem}_{number}'
+
+
+def _key(path: str | Path) -> str:
+    return str(Path(path).resolve()).casefold()
+
+
+def write_png(path: Path, image: np.ndarray) -> None:
+    """Write (H, W, 3) uint8 RGB; the file appears complete or not at all."""
+    encoded, data = cv2.imencode('.png', np.ascontiguousarray(image[..., ::-1]))
+    if not encoded:
+        raise OSError(f'{path}: OpenCV cannot encode an array {image.shape}')
+    write_atomically(path, data.tobytes())
+
+
+def write_npz(path: Path, **arrays: np.ndarray) -> None:
+    """``np.savez_compressed``; the file appears complete or not at all."""
+    with replacing(path) as temporary, temporary.open('wb') as file:
+        np.savez_compressed(file, **arrays)
+
+
+def write_json(path: Path, data: Any) -> None:
+    """Write plain JSON; the file appears complete or not at all."""
+    text = json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False)
+    write_atomically(path, text.encode())
+
+
+def finite_or_none(values: np.ndarray) -> Any:
+    """Nested lists of numbers, with None for those that are not finite."""
+    return _finite_or_none(np.asarray(values, float).tolist())
+
+
+def _finite_or_none(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_finite_or_none(item) for item in value]
+    return value if math.isfinite(value) else None

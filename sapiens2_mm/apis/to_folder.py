@@ -1,0 +1,159 @@
+"""Predictions of pictures, written to a folder."""
+
+import logging
+import time
+from collections.abc import Collection, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from mmengine.logging import print_log
+from tqdm import tqdm
+
+from .inference import Inferencer, infer
+from .inputs import Failure, iter_pictures
+from .jobs import make_jobs
+from .out_files import FreeNames
+from .results import Result
+from .writers import SAVE_KINDS, Writer, writer_class
+
+
+@dataclass
+class Summary:
+    """What became of the inputs.
+
+    Args:
+        done: pictures with results.
+        failures: picture -> why it has none.
+        left_out: entries of an input folder that are no pictures.
+    """
+
+    done: int = 0
+    failures: dict[str, str] = field(default_factory=dict)
+    left_out: list[str] = field(default_factory=list)
+
+
+def predict_to_folder(
+    inferencers: Mapping[str, Inferencer],
+    inputs: Any,
+    out_dir: str | Path,
+    *,
+    save: Collection[str] = ('json', 'png', 'npz'),
+    boxes: Any = None,
+    whole_image: bool = False,
+    batch_size: int = 1,
+    keypoint_thr: float = 0.3,
+) -> Summary:
+    """Predict pictures with one or several models and write the results.
+
+    Each model has a folder of its name in ``out_dir``, with the files of its ``Writer``
+    for each picture and ``predictions.json``: one record per picture, the failures and
+    what was left out; numbers that are not finite are null. Files are named after the
+    picture, with a number if that name is taken by an input or another output. Each
+    file appears complete or not at all, and ``predictions.json`` also when the run is
+    interrupted.
+
+    Args:
+        inferencers: name -> inferencer; each picture is read once.
+        inputs: see ``iter_pictures``.
+        out_dir: is made if needed.
+        save: what to write, of ``SAVE_KINDS``: ``'png'`` a drawing (and the label
+            image), ``'npz'`` the arrays, ``'ply'`` the points of a pointmap,
+            ``'coco'`` the keypoints as a list of results.
+        boxes: for pose, see ``Inferencer``.
+        whole_image: see ``Inferencer``.
+        batch_size: see ``Inferencer``.
+        keypoint_thr: keypoints of a lower score are not drawn.
+
+    Raises:
+        FileNotFoundError: if there are no pictures.
+        ImportError: if ``'ply'`` is asked for and plyfile is not installed.
+        ValueError: for arguments that do not fit; before the first picture.
+    """
+    out_dir = Path(out_dir)
+    writers = {
+        name: writer_class(inferencer)(inferencer, out_dir / name, save)
+        for name, inferencer in inferencers.items()
+    }
+    _check_kinds(save, writers)
+    sources = list(iter_pictures(inputs))
+    jobs = make_jobs(
+        sources,
+        needs_boxes=any(i.task.name == 'pose' for i in inferencers.values()),
+        boxes=boxes,
+        whole_image=whole_image,
+        skip_errors=True,
+    )
+    found = infer(list(inferencers.values()), jobs, batch_size, skip_errors=True)
+    files = [path for path in (*sources, boxes) if isinstance(path, str | Path)]
+    names = FreeNames(files)
+    for writer in writers.values():
+        writer.folder.mkdir(parents=True, exist_ok=True)
+        for file in ('predictions.json', 'coco.json'):
+            names.claim(writer.folder / file)
+    summary = Summary(left_out=_left_out(inputs, sources))
+    start = time.perf_counter()
+
+    def write(results: list[Result], name: str) -> None:
+        for writer, result in zip(writers.values(), results, strict=True):
+            options = dict(kpt_thr=keypoint_thr) if 'coco' in writer.kinds else {}
+            writer.write(result, name, **options)
+
+    try:
+        with ThreadPoolExecutor(1) as thread:
+            writing = None
+            for number, item in enumerate(
+                tqdm(found, total=len(sources), unit='picture', disable=None)
+            ):
+                if isinstance(item, Failure):
+                    summary.failures[item.path] = item.reason
+                    continue
+                name = names.take(
+                    Path(item[0].picture.path or f'input_{number}').stem,
+                    [writer.folder for writer in writers.values()],
+                    {end for writer in writers.values() for end in writer.file_ends},
+                )
+                if writing is not None:
+                    writing.result()
+                writing = thread.submit(write, item, name)
+                summary.done += 1
+            if writing is not None:
+                writing.result()
+    finally:
+        for writer in writers.values():
+            writer.finish(failures=summary.failures, left_out=summary.left_out)
+        _report(summary, out_dir, time.perf_counter() - start)
+    return summary
+
+
+def _check_kinds(save: Collection[str], writers: Mapping[str, Writer]) -> None:
+    possible = {kind for writer in writers.values() for kind in writer.kinds}
+    if wrong := sorted({*save} - possible):
+        raise ValueError(
+            f'cannot save {wrong}: {[*writers]} can save {sorted(possible)}, and of '
+            f'{list(SAVE_KINDS)} ply needs a pointmap model, coco a pose model'
+        )
+    if 'ply' in save and find_spec('plyfile') is None:
+        raise ImportError('ply needs plyfile; install sapiens2_mm[demo]')
+
+
+def _left_out(inputs: Any, sources: list) -> list[str]:
+    if not isinstance(inputs, str | Path) or not Path(inputs).is_dir():
+        return []
+    taken = {Path(source).name for source in sources}
+    return sorted(p.name for p in Path(inputs).iterdir() if p.name not in taken)
+
+
+def _report(summary: Summary, out_dir: Path, seconds: float) -> None:
+    for path, reason in summary.failures.items():
+        print_log(f'no result: {path}: {reason}', 'current', logging.ERROR)
+    text = f'{summary.done} pictures in {seconds:.1f} s'
+    text += f' ({summary.done / seconds:.2f} pictures/s) -> {out_dir}'
+    if summary.failures:
+        text += f'; {len(summary.failures)} without a result, named above'
+    if summary.left_out:
+        text += f'; {len(summary.left_out)} other entries of the folder left out, such '
+        text += f'as {summary.left_out[:3]}'
+    print_log(text, 'current')

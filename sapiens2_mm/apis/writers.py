@@ -1,0 +1,190 @@
+"""Files of the results, one writer per task."""
+
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sapiens2_mm.checkpoint.io.atomic import replacing
+from sapiens2_mm.datasets.io.label_image import write_label_image
+from sapiens2_mm.visualization import save_point_cloud
+
+from .inference import Inferencer
+from .out_files import finite_or_none, write_json, write_npz, write_png
+from .results import DenseResult, PoseResult, SegResult
+
+SAVE_KINDS = ('json', 'png', 'npz', 'ply', 'coco')
+
+
+class Writer:
+    """Writes ``NAME.png`` (a drawing) and ``NAME.npz`` (the arrays) of a picture.
+
+    Args:
+        inferencer: that made the results.
+        folder: of the files.
+        save: of ``SAVE_KINDS``; those that the task does not have are left out.
+    """
+
+    kinds: tuple[str, ...] = ('json', 'png', 'npz')
+    ends = dict(png=('.png',), npz=('.npz',), ply=('.ply',))
+
+    def __init__(
+        self, inferencer: Inferencer, folder: Path, save: Collection[str]
+    ) -> None:
+        self.inferencer = inferencer
+        self.folder = folder
+        self.save = [kind for kind in self.kinds if kind in save]
+        self.records: list[dict[str, Any]] = []
+
+    @property
+    def file_ends(self) -> list[str]:
+        """What follows NAME in the files of one picture."""
+        return [end for kind in self.save for end in self.ends.get(kind, ())]
+
+    def header(self) -> dict[str, Any]:
+        """What ``predictions.json`` says of all pictures."""
+        return {}
+
+    def write(self, result: Any, name: str, **draw: Any) -> None:
+        """Write the files of one picture; ``draw`` goes to ``Inferencer.draw``."""
+        height, width = result.picture.size
+        record = dict(image=result.picture.path, height=height, width=width)
+        record.update(self.describe(result))
+        arrays = self.arrays(result)
+        lost = sum(int((~np.isfinite(values)).sum()) for values in arrays.values())
+        if lost:
+            record['not_finite'] = f'{lost} numbers; they are null here'
+        if 'png' in self.save:
+            write_png(self.folder / f'{name}.png', self.inferencer.draw(result, **draw))
+        if 'npz' in self.save:
+            write_npz(self.folder / f'{name}.npz', **arrays)
+        self.write_more(result, name)
+        self.records.append(dict(record, files=[name + end for end in self.file_ends]))
+
+    def describe(self, result: Any) -> dict[str, Any]:
+        """What ``predictions.json`` says of one picture."""
+        return {}
+
+    def arrays(self, result: Any) -> dict[str, np.ndarray]:
+        raise NotImplementedError
+
+    def write_more(self, result: Any, name: str) -> None:
+        """Write other files of one picture."""
+
+    def finish(self, **more: Any) -> None:
+        """Write ``predictions.json``; ``more`` goes into it."""
+        if 'json' in self.save:
+            path = self.folder / 'predictions.json'
+            write_json(path, dict(self.header(), images=self.records, **more))
+
+
+class PoseWriter(Writer):
+    """Also ``coco.json``, a list of results in COCO's form (``x, y, score``)."""
+
+    kinds = ('json', 'png', 'npz', 'coco')
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._coco: list[dict[str, Any]] = []
+
+    def header(self) -> dict[str, Any]:
+        meta = self.inferencer.task.meta
+        names = [meta['keypoint_id2name'][i] for i in range(meta['num_keypoints'])]
+        return dict(box_format='xyxy', keypoint_names=names)
+
+    def describe(self, result: PoseResult) -> dict[str, Any]:
+        instances = [
+            dict(
+                bbox=finite_or_none(box),
+                keypoints=finite_or_none(keypoints),
+                keypoint_scores=finite_or_none(scores),
+            )
+            for box, keypoints, scores in _people(result)
+        ]
+        record = dict(boxes_from=result.boxes_from, instances=instances)
+        if result.skipped_boxes:
+            record['skipped_boxes'] = list(result.skipped_boxes)
+        return record
+
+    def arrays(self, result: PoseResult) -> dict[str, np.ndarray]:
+        return dict(
+            boxes=result.boxes,
+            keypoints=result.keypoints,
+            keypoint_scores=result.keypoint_scores,
+        )
+
+    def write_more(self, result: PoseResult, name: str) -> None:
+        image_id = name if result.image_id is None else result.image_id
+        for box, keypoints, scores in _people(result):
+            points = np.column_stack((keypoints, scores)).astype(float)
+            if np.isfinite(points).all():  # COCO's readers know no null
+                box = np.concatenate((box[:2], box[2:] - box[:2])).astype(float)
+                self._coco.append(
+                    dict(
+                        image_id=image_id,
+                        category_id=1,
+                        bbox=box.tolist(),
+                        keypoints=points.ravel().tolist(),
+                        score=float(scores.mean()),
+                    )
+                )
+
+    def finish(self, **more: Any) -> None:
+        super().finish(**more)
+        if 'coco' in self.save:
+            write_json(self.folder / 'coco.json', self._coco)
+
+
+class SegWriter(Writer):
+    """Also ``NAME_labels.png``, class ids as pixel values, with the colors."""
+
+    ends = dict(Writer.ends, png=('.png', '_labels.png'))
+
+    def header(self) -> dict[str, Any]:
+        return dict(classes=list(self.inferencer.task.meta['classes']))
+
+    def describe(self, result: SegResult) -> dict[str, Any]:
+        classes = self.inferencer.task.meta['classes']
+        pixels = np.bincount(result.labels.ravel(), minlength=len(classes))
+        return dict(
+            pixels={n: int(c) for n, c in zip(classes, pixels, strict=True) if c}
+        )
+
+    def arrays(self, result: SegResult) -> dict[str, np.ndarray]:
+        few = len(self.inferencer.task.meta['classes']) <= 256
+        return dict(labels=result.labels.astype(np.uint8 if few else np.uint16))
+
+    def write_more(self, result: SegResult, name: str) -> None:
+        if 'png' in self.save:
+            with replacing(self.folder / f'{name}_labels.png') as path:
+                palette = self.inferencer.task.meta.get('palette')
+                write_label_image(path, result.labels, palette)
+
+
+class DenseWriter(Writer):
+    def arrays(self, result: DenseResult) -> dict[str, np.ndarray]:
+        return result.maps
+
+
+class PointmapWriter(DenseWriter):
+    """Also ``NAME.ply``, the colored points."""
+
+    kinds = (*Writer.kinds, 'ply')
+
+    def write_more(self, result: DenseResult, name: str) -> None:
+        if 'ply' in self.save:
+            with replacing(self.folder / f'{name}.ply') as path:
+                save_point_cloud(
+                    path, result.maps['pointmap'], result.picture.image[..., ::-1]
+                )
+
+
+def writer_class(inferencer: Inferencer) -> type[Writer]:
+    """The writer of an inferencer's task."""
+    special = dict(pose=PoseWriter, seg=SegWriter, pointmap=PointmapWriter)
+    return special.get(inferencer.task.name, DenseWriter)
+
+
+def _people(result: PoseResult) -> zip:
+    return zip(result.boxes, result.keypoints, result.keypoint_scores, strict=True)

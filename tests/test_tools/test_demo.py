@@ -1,0 +1,89 @@
+import importlib.util
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from sapiens2_mm.apis import init_model
+
+pytest.importorskip('mmpose')
+pytest.importorskip('mmseg')
+
+
+@pytest.fixture(scope='module')
+def models(repo_dir, tmp_path_factory):
+    """``--model CONFIG CHECKPOINT`` of two tiny models."""
+    folder = tmp_path_factory.mktemp('models')
+    arguments = {}
+    for task in ('pose', 'seg'):
+        (path,) = (repo_dir / 'configs' / task).glob('*tiny*_synthetic-humans-*.py')
+        checkpoint = folder / f'{task}.pth'
+        torch.save(dict(state_dict=init_model(path).state_dict()), checkpoint)
+        arguments[task] = ['--model', path, checkpoint]
+    return arguments
+
+
+@pytest.fixture
+def demo(repo_dir, tmp_path, monkeypatch):
+    """Runs ``tools/demo.py`` in this process; returns the exit code."""
+    path = repo_dir / 'tools' / 'demo.py'
+    spec = importlib.util.spec_from_file_location('demo', path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    monkeypatch.chdir(tmp_path)
+
+    def demo(*arguments):
+        monkeypatch.setattr(sys, 'argv', ['demo.py', *map(str, arguments)])
+        try:
+            return module.main()
+        except SystemExit as stop:
+            return stop.code
+
+    return demo
+
+
+@pytest.fixture
+def photos(data_dir, tmp_path):
+    folder = tmp_path / 'photos'
+    folder.mkdir()
+    data = (data_dir / 'synthetic_humans/rgb/000000.jpg').read_bytes()
+    (folder / 'a.b.JPG').write_bytes(data)
+    return folder
+
+
+def test_several_models(demo, models, photos, tmp_path):
+    both = [*models['pose'], *models['seg'], *models['seg'], '--whole-image']
+    assert demo('photos', *both) == 0
+    assert sorted(os.listdir(tmp_path / 'outputs')) == ['pose', 'seg', 'seg_2']
+    assert sorted(os.listdir(tmp_path / 'outputs' / 'seg_2')) == [
+        *('a.b.npz', 'a.b.png', 'a.b_labels.png', 'predictions.json'),
+    ]
+
+
+@pytest.mark.slow
+def test_bad_picture_and_exit_code(repo_dir, models, photos, tmp_path):
+    (photos / 'bad.png').write_text('text')
+    done = subprocess.run(
+        [sys.executable, repo_dir / 'tools/demo.py', 'photos', *models['seg']],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 1, done.stderr
+    assert 'bad.png' in done.stdout + done.stderr
+    assert (tmp_path / 'outputs' / 'seg' / 'a.b.npz').exists()
+
+
+def test_wrong_arguments_are_one_line(demo, models, photos, capsys):
+    for arguments, message in (
+        ([], 'give --task or --model'),
+        (['--model', 'a', 'b', 'c'], '--model takes a name, or CONFIG CHECKPOINT'),
+        (['--model', 'sapiens2-7b_seg'], 'is neither a config file nor the name'),
+        (['--task', 'smell,seg'], "'sapiens2-1b_smell' is neither"),
+        ([*models['seg'], '--save', 'gif'], "cannot save ['gif']"),
+        (models['pose'], 'give either boxes, or whole_image'),
+    ):
+        assert demo('photos', *arguments) == 2
+        assert message in capsys.readouterr().err
