@@ -19,6 +19,7 @@ class Humans29Dataset(SegDataset):
         source: vocabulary the masks are written in, mapped to the 29 classes:
             ``'sapiens_v1_28'``, ``'dome34'``, ``'shutterstock52'`` or
             ``'internal33'``. None: the masks hold ids of the 29 classes.
+        in_the_wild: see ``SegDataset``.
         **kwargs: arguments of ``SegDataset``.
 
     Raises:
@@ -27,7 +28,13 @@ class Humans29Dataset(SegDataset):
 
     METAINFO = METAINFO
 
-    def __init__(self, *args: Any, source: str | None = None, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        *args: Any,
+        source: str | None = None,
+        in_the_wild: bool = False,
+        **kwargs: Any,
+    ) -> None:
         if source is not None:
             if source not in SOURCES or kwargs.get('label_map') is not None:
                 raise ValueError(
@@ -35,4 +42,4 @@ class Humans29Dataset(SegDataset):
                     f'without label_map, got {source!r}'
                 )
             kwargs['label_map'] = SOURCES[source]
-        super().__init__(*args, **kwargs)
+        super().__init__(*args, in_the_wild=in_the_wild, **kwargs)

@@ -50,7 +50,9 @@ class SegDataset(BaseSegDataset):
         label_map: pixel value -> index of a class or ``ignore_index``, where masks do
             not hold class ids, such as ``{0: 0, 255: 1}``. Any other value is an error.
         reduce_zero_label: first 0 becomes ignored and other values drop by one.
-        in_the_wild: marks the samples as such: ``RandomBackground`` skips them.
+        in_the_wild: samples keep their background: ``RandomBackground`` skips them.
+            False only where no pixel of a person is labeled as class 0, which it would
+            paint over; the masks of an own class list rarely are like that.
         img_suffix: end of the images' names, such as ``'_photo.jpg'``; None takes
             any usual image type.
         seg_map_suffix: end of the masks' names, such as ``'_mask.png'``.
@@ -69,7 +71,7 @@ class SegDataset(BaseSegDataset):
         data_prefix: dict[str, str | None] | None = None,
         label_map: Mapping[int, int] | None = None,
         reduce_zero_label: bool = False,
-        in_the_wild: bool = False,
+        in_the_wild: bool = True,
         img_suffix: str | None = None,
         seg_map_suffix: str = '.png',
         ignore_index: int = 255,

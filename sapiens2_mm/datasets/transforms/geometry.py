@@ -7,6 +7,7 @@ import numpy as np
 
 from sapiens2_mm.registry import TRANSFORMS
 
+from ..metainfo.mirror_pairs import mirrored_ids
 from .base import RandomTransform, check_range
 from .maps import (
     MAPS,
@@ -148,7 +149,8 @@ class SegFlip(RandomTransform):
         flip_pairs: pairs of class ids; None takes those of the dataset.
 
     Raises:
-        ValueError: if a mask is to be mirrored and no pairs are known.
+        ValueError: if a mask is to be mirrored and no pairs are known, or one is not of
+            two classes of its own; names the pair.
     """
 
     def __init__(
@@ -157,6 +159,8 @@ class SegFlip(RandomTransform):
         flip_pairs: Sequence[tuple[int, int]] | None = None,
     ) -> None:
         super().__init__(prob)
+        if flip_pairs is not None:
+            mirrored_ids(flip_pairs, 256)
         self.flip_pairs = flip_pairs
 
     def transform(self, results: dict[str, Any]) -> dict[str, Any]:
@@ -182,12 +186,11 @@ class SegFlip(RandomTransform):
                 'use sapiens2_mm.SegDataset, or give flip_pairs ([] if no class has a '
                 'side)'
             )
-        ignore_index = results.get('ignore_index', 255)
+        num_classes = results.get('num_classes', 256)
         lookup = np.arange(256, dtype=np.uint8)
-        for left, right in pairs:
-            for source, target in ((left, right), (right, left)):
-                if source != ignore_index:
-                    lookup[source] = target
+        lookup[:num_classes] = mirrored_ids(
+            pairs, num_classes, results.get('ignore_index', 255)
+        )
         return lookup
 
     def __repr__(self) -> str:

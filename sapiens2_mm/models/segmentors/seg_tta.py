@@ -9,6 +9,7 @@ from mmseg.models.segmentors import SegTTAModel
 from mmseg.structures import SegDataSample
 from torch import Tensor
 
+from sapiens2_mm.datasets.metainfo.mirror_pairs import mirrored_ids
 from sapiens2_mm.registry import MODELS
 
 
@@ -26,8 +27,8 @@ class Sapiens2SegTTAModel(SegTTAModel):
         *args, **kwargs: arguments of mmengine's ``BaseTTAModel``.
 
     Raises:
-        ValueError: if a mirrored view comes without known pairs, or with a class
-            whose partner the model does not know.
+        ValueError: if a mirrored view comes without known pairs, or with a pair that
+            is not of two classes of the model; names the pair.
     """
 
     def __init__(
@@ -63,15 +64,12 @@ class Sapiens2SegTTAModel(SegTTAModel):
         pairs = self.flip_pairs
         if pairs is None:
             pairs = view.metainfo.get('flip_pairs')
-        if pairs is None or any(max(pair) >= num_classes for pair in pairs):
+        if pairs is None:
             raise ValueError(
-                f'Sapiens2SegTTAModel: mirrored views need flip_pairs within the '
-                f'{num_classes} classes, got {pairs}; name flip_pairs in meta_keys of '
-                'the packing step or give them to tta_model ([] if no class has a side)'
+                'Sapiens2SegTTAModel: mirrored views need flip_pairs; name it in the '
+                'meta_keys of the packing step, or give it to tta_model ([] if no '
+                'class has a side)'
             )
-        order = torch.arange(num_classes)
-        for left, right in pairs:
-            order[left], order[right] = right, left
         if view.metainfo['flip_direction'] != 'horizontal':
             return torch.arange(num_classes)
-        return order
+        return torch.from_numpy(mirrored_ids(pairs, num_classes))

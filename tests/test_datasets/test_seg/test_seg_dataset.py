@@ -424,3 +424,17 @@ def test_faulty_arguments(tmp_path):
         SegDataset(data_root=root, metainfo=ABC, label_map={0: 0, 4: 3})
     with pytest.raises(ValueError, match=r"classes \['Nose'\] are not among the 29"):
         Humans29Dataset(data_root=root, metainfo=dict(classes=('Torso', 'Nose')))
+
+
+def test_own_classes_keep_their_background(tmp_path):
+    """Class 0 may hold parts of a person that are not labeled."""
+    root = make_root(tmp_path, {'i': [[0, 1], [0, 0]]})
+    steps = [*LOAD, dict(type='sapiens2_mm.RandomBackground', prob=1.0)]
+    kept = SegDataset(data_root=root, metainfo=ABC, pipeline=steps)[0]['img']
+    plain = SegDataset(data_root=root, metainfo=ABC, pipeline=LOAD)[0]['img']
+    assert np.array_equal(kept, plain)
+    pasted = SegDataset(
+        data_root=root, metainfo=ABC, pipeline=steps, in_the_wild=False
+    )[0]['img']
+    assert not np.array_equal(pasted, plain)
+    assert Humans29Dataset(data_root=root)[0]['in_the_wild'] is False

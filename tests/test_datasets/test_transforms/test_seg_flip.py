@@ -55,3 +55,12 @@ class TestSegFlip:
             make('SegFlip', prob=1.0).transform(sample([[1, 2]]))
         without_mask = make('SegFlip', prob=1.0).transform(dict(img=noise()))
         assert without_mask['flip']
+
+    def test_pair_outside_the_classes(self):
+        flip = make('SegFlip', prob=1.0, flip_pairs=[(1, 7)])
+        with pytest.raises(
+            ValueError, match=r'\(1, 7\) must be .* ids of the 3 classes'
+        ):
+            flip.transform(sample([[1, 2]], num_classes=3))
+        with pytest.raises(ValueError, match=r"\('left', 'right'\) must be"):
+            make('SegFlip', flip_pairs=[('left', 'right')])
