@@ -38,6 +38,9 @@ class Sapiens2PoseVisualizer(PoseLocalVisualizer):
         radius: of all points, in pixels; None for the automatic size.
         line_width: of all links, in pixels; None follows the radius.
         keypoint_names: draw these keypoints only; None draws all.
+        kpt_color: name of one color, or an RGB color for each keypoint; None takes
+            the dataset's.
+        link_color: the same for links.
         **kwargs: arguments of mmpose's ``PoseLocalVisualizer``.
 
     Raises:
@@ -54,15 +57,25 @@ class Sapiens2PoseVisualizer(PoseLocalVisualizer):
         radius: float | None = None,
         line_width: float | None = None,
         keypoint_names: Sequence[str] | None = None,
+        kpt_color: Any = None,
+        link_color: Any = None,
         **kwargs: Any,
     ) -> None:
+        self._own_colors = (kpt_color, link_color)
         if isinstance(keypoint_names, str):
             raise TypeError(
                 f'keypoint_names must be a list of names, got the text '
                 f'{keypoint_names!r}; write [{keypoint_names!r}]'
             )
         self.keypoint_names = keypoint_names
-        super().__init__(name, radius=radius, line_width=line_width, **kwargs)
+        super().__init__(
+            name,
+            radius=radius,
+            line_width=line_width,
+            kpt_color=kpt_color,
+            link_color=link_color,
+            **kwargs,
+        )
 
     @property
     def dataset_meta(self) -> dict:
@@ -77,17 +90,21 @@ class Sapiens2PoseVisualizer(PoseLocalVisualizer):
                 f'keypoint_names {sorted(unknown)} are not in the metainfo '
                 f'{meta.get("dataset_name")}'
             )
-        for colors, count, what in (
-            ('keypoint_colors', 'num_keypoints', 'keypoints'),
-            ('skeleton_link_colors', 'num_skeleton_links', 'links'),
-        ):
-            if colors in meta and count in meta:
-                _colors(meta[colors], meta[count], what)
         self._dataset_meta = meta
         self.bbox_color = meta.get('bbox_color', self.bbox_color)
-        self.kpt_color = meta.get('keypoint_colors', self.kpt_color)
-        self.link_color = meta.get('skeleton_link_colors', self.link_color)
         self.skeleton = meta.get('skeleton_links', self.skeleton)
+        for own, name, colors, count, what in zip(
+            self._own_colors,
+            ('kpt_color', 'link_color'),
+            ('keypoint_colors', 'skeleton_link_colors'),
+            ('num_keypoints', 'num_skeleton_links'),
+            ('keypoints', 'links'),
+            strict=True,
+        ):
+            color = meta.get(colors, getattr(self, name)) if own is None else own
+            if count in meta:
+                _colors(color, meta[count], what)
+            setattr(self, name, color)
 
     def set_dataset_meta(self, dataset_meta: dict | None) -> None:
         """Set the keypoint metainfo; the same as assigning ``dataset_meta``."""

@@ -171,6 +171,21 @@ def test_numbers_of_colors(meta, sample):
         draw(visualizer, sample, skeleton_style='openpose')
 
 
+def test_own_colors(meta, sample):
+    colors = [(10 * i + 50, 7, 9) for i in range(5)]
+    visualizer = Sapiens2PoseVisualizer(radius=2, kpt_color=colors, link_color='blue')
+    visualizer.dataset_meta = meta
+    image = draw(visualizer, sample)
+    for index, (x, y) in enumerate(sample.pred_instances.keypoints[0, :4].astype(int)):
+        assert image[y, x].tolist() == list(colors[index])
+    for option, message in (
+        (dict(kpt_color=colors[:3]), '3 colors for 5 keypoints'),
+        (dict(link_color=colors), '5 colors for 1 links'),
+    ):
+        with pytest.raises(ValueError, match=message):
+            Sapiens2PoseVisualizer(**option).dataset_meta = meta
+
+
 def test_points_that_cannot_be_drawn(meta, sample):
     visualizer = Sapiens2PoseVisualizer(radius=2)
     visualizer.dataset_meta = meta
