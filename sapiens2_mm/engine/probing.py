@@ -1,6 +1,7 @@
 """Compare encoders by light decoders trained on their frozen features."""
 
 import copy
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,8 @@ from safetensors.torch import save_file
 from sapiens2_mm.models.backbones.arch import parse_arch
 from sapiens2_mm.models.selfsup.export import export_backbone
 
-# Task -> figure of its metrics -> (name in the table, factor)
+# Task -> figure of its metrics -> (name in the table, factor).
+# The first figure of a task is the one that best_row looks at.
 METRICS: dict[str, dict[str, tuple[str, float]]] = {
     'pose': {
         'coco/AP': ('pose AP', 1),
@@ -28,6 +30,7 @@ METRICS: dict[str, dict[str, tuple[str, float]]] = {
     'pointmap': {'pointmap/l2_mean': ('pointmap L2', 1)},
     'albedo': {'albedo/mae': ('albedo MAE x100', 100)},
 }
+ERRORS = ('normal deg', 'pointmap L2', 'albedo MAE x100')  # smaller is better
 TASKS = tuple(METRICS)
 RANDOM = 'random'
 
@@ -58,6 +61,24 @@ def encoders_of(checkpoint: str, folder: Path) -> dict[str, str | None]:
             found[which] = str(path)
         return found
     return {Path(checkpoint).stem: checkpoint}
+
+
+def checkpoints_of(work_dir: str | Path) -> list[Path]:
+    """The numbered checkpoints of a run, in the order of their numbers.
+
+    Raises:
+        FileNotFoundError: if there is none.
+    """
+    numbered = {}
+    for path in Path(work_dir).glob('*.pth'):
+        if match := re.fullmatch(r'(?:iter|epoch)_(\d+)', path.stem):
+            numbered[path] = int(match[1])
+    if not numbered:
+        raise FileNotFoundError(
+            f'checkpoints_of: {work_dir} holds no iter_*.pth or epoch_*.pth; give the '
+            'work folder of a run'
+        )
+    return sorted(numbered, key=numbered.__getitem__)
 
 
 def probe_config(
@@ -119,13 +140,31 @@ def run_probe(cfg: Config, task: str) -> dict[str, float]:
     }
 
 
-def format_table(rows: dict[str, dict[str, float]]) -> str:
-    """A Markdown table, one line per encoder; a dash where a probe was not run."""
+def best_row(rows: dict[str, dict[str, float]]) -> str:
+    """The row with the smallest mean rank over the first figure of every task."""
+    ranks = dict.fromkeys(rows, 0)
+    for figures in METRICS.values():
+        title = next(iter(figures.values()))[0]
+        values = {name: row[title] for name, row in rows.items() if title in row}
+        sign = 1 if title in ERRORS else -1
+        for name, value in values.items():
+            ranks[name] += sum(sign * other < sign * value for other in values.values())
+    return min(ranks, key=ranks.__getitem__)
+
+
+def format_table(rows: dict[str, dict[str, float]], best: str | None = None) -> str:
+    """A Markdown table, one line per encoder; a dash where a probe was not run.
+
+    Args:
+        rows: name -> figures by their titles.
+        best: name of the row to mark.
+    """
     titles = [title for task in METRICS.values() for title, _ in task.values()]
     used = [title for title in titles if any(title in row for row in rows.values())]
     lines = [['encoder', *used], ['---'] * (len(used) + 1)]
     for name, row in rows.items():
-        lines.append([name, *(_number(row.get(title)) for title in used)])
+        shown = f'{name} (best)' if name == best else name
+        lines.append([shown, *(_number(row.get(title)) for title in used)])
     return '\n'.join('| ' + ' | '.join(line) + ' |' for line in lines)
 
 

@@ -1,3 +1,4 @@
+import importlib.util
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,50 @@ def test_table():
         '| teacher | 0.5 | 12.35 |',
         '| student | - | 9 |',
     ]
+
+
+def test_best_row_has_the_best_mean_rank():
+    rows = {
+        'a': {'pose AP': 0.1, 'seg mIoU': 50.0, 'normal deg': 30.0},
+        'b': {'pose AP': 0.2, 'seg mIoU': 40.0, 'normal deg': 20.0},
+        'c': {'pose AP': 0.3, 'seg mIoU': 30.0, 'normal deg': 25.0},
+    }  # ranks 2 0 2, 1 1 0, 0 2 1
+    assert probing.best_row(rows) == 'b'
+    assert probing.format_table(rows, 'b').splitlines()[3].startswith('| b (best) |')
+
+
+def test_checkpoints_of_a_run_are_in_order(tmp_path):
+    for name in ('iter_900', 'iter_1000', 'best_seg_mIoU_iter_900', 'epoch_2', 'x'):
+        (tmp_path / f'{name}.pth').touch()
+    found = [path.stem for path in probing.checkpoints_of(tmp_path)]
+    assert found == ['epoch_2', 'iter_900', 'iter_1000']
+    with pytest.raises(FileNotFoundError, match='holds no iter_'):
+        probing.checkpoints_of(tmp_path / 'other')
+
+
+def test_all_checkpoints_make_a_row_each(monkeypatch, repo_dir, tmp_path, capsys):
+    path = repo_dir / 'tools' / 'probe.py'
+    spec = importlib.util.spec_from_file_location('probe_tool', path)
+    tool = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(tool)
+    (tmp_path / 'run').mkdir()
+    for number in (8, 12):
+        weights = tiny_weights(tmp_path)
+        weights['neck.mask_token'] = torch.zeros(1)
+        weights['teacher.backbone.cls_token'] += number
+        torch.save(dict(state_dict=weights), tmp_path / 'run' / f'iter_{number}.pth')
+
+    def run_probe(cfg, task):
+        encoder = load_file(cfg.model.backbone.init_cfg.checkpoint)
+        return {'seg mIoU': float(encoder['cls_token'].mean().round())}
+
+    monkeypatch.setattr(probing, 'run_probe', run_probe)
+    options = ['--all', '--model', 'tiny', '--tasks', 'seg']
+    command = ['probe.py', str(tmp_path / 'run'), *options]
+    monkeypatch.setattr('sys.argv', [*command, '--work-dir', str(tmp_path / 'out')])
+    tool.main()
+    rows = capsys.readouterr().out.splitlines()
+    assert rows[2:] == ['| iter_8 | 8 |', '| iter_12 (best) | 12 |']
 
 
 @pytest.mark.parametrize('model', ['0.4b', 'tiny'])

@@ -2,6 +2,7 @@
 
 import signal
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -84,13 +85,17 @@ class AtomicCheckpointHook(CheckpointHook):
     a run that is resumed from another folder leaves that one as it is, and a second run
     in a folder that is in use is refused. A hook's method
     ``before_save_in_all_processes(runner)`` is called in all of them beforehand;
-    ``before_save_checkpoint`` is called in the one that writes. All arguments
-    are those of ``CheckpointHook``; with ``backend_args`` or a remote ``out_dir`` the
-    writing is left to that storage.
+    ``before_save_checkpoint`` is called in the one that writes. With ``backend_args``
+    or a remote ``out_dir`` the writing is left to that storage.
 
     On SIGTERM, as schedulers of clusters send it, the iteration is completed, a
     checkpoint is written and the process ends with code 143. A run by epochs writes
     none, as it can only be resumed from the end of an epoch.
+
+    Args:
+        keep: iterations, or epochs if ``by_epoch``, of which a checkpoint is written
+            whatever ``interval`` says and kept whatever ``max_keep_ckpts`` says.
+        args, kwargs: of ``CheckpointHook``.
 
     Raises:
         RuntimeError: before training, if another run has the folder.
@@ -99,8 +104,9 @@ class AtomicCheckpointHook(CheckpointHook):
         OSError: if a checkpoint cannot be written; those before are intact.
     """
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, keep: Sequence[int] = (), **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self.keep = frozenset(keep)
         is_local = self.out_dir is None or '://' not in str(self.out_dir)
         if is_local and self.backend_args is None and self.file_client_args is None:
             self.backend_args = _LOCAL
@@ -140,6 +146,8 @@ class AtomicCheckpointHook(CheckpointHook):
             SystemExit: after SIGTERM, when all is saved.
         """
         super().after_train_iter(runner, *args, **kwargs)
+        if not self.by_epoch:
+            self._save_milestone(runner, runner.iter + 1)
         if not self._is_terminated(runner):
             return
         last = self.filename_tmpl.format(runner.iter + 1)
@@ -152,6 +160,16 @@ class AtomicCheckpointHook(CheckpointHook):
         )
         self._let_go(runner)
         raise SystemExit(128 + signal.SIGTERM)
+
+    def after_train_epoch(self, runner: Runner) -> None:
+        super().after_train_epoch(runner)
+        if self.by_epoch:
+            self._save_milestone(runner, runner.epoch + 1)
+
+    def _save_milestone(self, runner: Runner, step: int) -> None:
+        saved = Path(str(self.last_ckpt)).name == self.filename_tmpl.format(step)
+        if step in self.keep and not saved:
+            self._save_checkpoint(runner)
 
     def _folders(self, runner: Runner) -> set[str]:
         """The local folders that the run writes to; none in the other processes."""
@@ -195,7 +213,7 @@ class AtomicCheckpointHook(CheckpointHook):
                 else:
                     self.best_ckpt_path_dict[key.removeprefix('best_ckpt_')] = path
         if self.max_keep_ckpts > 0 and steps:
-            steps = [step for step in steps if isinstance(step, int)]
+            steps = [s for s in steps if isinstance(s, int) and s not in self.keep]
             if is_main_process():
                 for step in steps[: -self.max_keep_ckpts]:
                     self._remove_step(step)
@@ -213,9 +231,8 @@ class AtomicCheckpointHook(CheckpointHook):
 
     def _save_checkpoint_with_step(self, runner: Runner, step: int, meta: dict) -> None:
         outdated = None
-        if self.max_keep_ckpts > 0 and (
-            not self.keep_ckpt_ids or self.keep_ckpt_ids[-1] != step
-        ):
+        limited = self.max_keep_ckpts > 0 and step not in self.keep
+        if limited and (not self.keep_ckpt_ids or self.keep_ckpt_ids[-1] != step):
             if len(self.keep_ckpt_ids) == self.max_keep_ckpts:
                 outdated = self.keep_ckpt_ids.popleft()
             self.keep_ckpt_ids.append(step)

@@ -68,6 +68,23 @@ def test_new_checkpoint_is_there_before_the_old_one_goes(tmp_path, monkeypatch):
     assert last == 'iter_4.pth'
 
 
+def test_milestones_are_written_and_kept(tmp_path):
+    saving = dict(interval=2, max_keep_ckpts=1, keep=[3, 4])
+    hooks = (StopAfter(5),)
+    toy_runner(tmp_path, iterations=9, hooks=hooks, checkpoint=saving).train()
+    assert names(tmp_path) == ['iter_2.pth', 'iter_3.pth', 'iter_4.pth']
+    toy_runner(tmp_path, iterations=9, checkpoint=saving, resume=True).train()
+    assert names(tmp_path) == ['iter_3.pth', 'iter_4.pth', 'iter_9.pth']
+
+
+def test_a_resumed_run_keeps_what_became_a_milestone(tmp_path):
+    saving = dict(max_keep_ckpts=2)
+    toy_runner(tmp_path, iterations=2, checkpoint=saving).train()
+    saving = dict(max_keep_ckpts=1, keep=[1])
+    toy_runner(tmp_path, iterations=4, checkpoint=saving, resume=True).train()
+    assert names(tmp_path) == ['iter_1.pth', 'iter_4.pth']
+
+
 def test_leftovers_of_a_killed_run_are_removed(tmp_path):
     toy_runner(tmp_path, hooks=(StopAfter(1),)).train()
     leftover = tmp_path / '.iter_2.pth.4711.tmp'
