@@ -127,6 +127,23 @@ def test_index_lists_every_metafile():
     assert listed == {path.resolve() for path in ROOT.glob('*/metafile.yml')}
 
 
+def test_pretraining_has_one_recipe():
+    """Sizes differ, and lengths; what keeps the contrast alive does not."""
+    base = Config.fromfile(ROOT / '_base_' / 'models' / 'sapiens2_pretrain.py').model
+    assert base.backbone.layer_scale_init_value == 1.0
+    sizes = {'hidden_dims', 'bottleneck_dims', 'num_prototypes'}
+    recipe = {key: value for key, value in base.items() if key not in ('neck', 'head')}
+    for path in ROOT.glob('pretrain/*_mae-contrast*.py'):
+        model = Config.fromfile(path).model
+        assert model.backbone.layer_scale_init_value == 1.0, path
+        assert {k: v for k, v in model.head.items() if k not in sizes} == {
+            k: v for k, v in base.head.items() if k not in sizes
+        }, path
+        for part in recipe.keys() - {'backbone', 'reconstruction_loss'}:
+            assert model[part] == base[part], (path, part)
+        assert model.keys() == base.keys(), path
+
+
 def test_tiny_pretraining_sees_no_image_that_its_probes_validate_on(data_dir):
     pytest.importorskip('mmpretrain')
     root = data_dir / 'synthetic_humans'

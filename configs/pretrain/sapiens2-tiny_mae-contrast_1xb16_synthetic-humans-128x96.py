@@ -13,15 +13,7 @@ data_root = 'data/synthetic_humans_128x96'
 model = dict(
     backbone=_base_.tiny_backbone,
     neck=dict(out_channels=192, embed_dims=64, num_layers=2, num_heads=4),
-    # Prototypes of length 4 that stay as they are: small ones, or ones that may shrink,
-    # give targets as good as uniform in a run this short.
-    head=dict(
-        hidden_dims=256,
-        bottleneck_dims=64,
-        num_prototypes=1024,
-        prototype_std=0.5,
-    ),
-    frozen_prototype_iters=1000,
+    head=dict(hidden_dims=256, bottleneck_dims=64, num_prototypes=1024),
 )
 # With patches of 8 pixels a local view has as many tokens as are visible in a masked
 # global one, 48.

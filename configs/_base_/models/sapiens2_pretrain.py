@@ -12,6 +12,9 @@ model = dict(
         img_size=(1024, 768),
         out_type='raw',
         rope_dtype='fp32',  # 'bf16' to continue from released weights
+        # At the 1e-4 of the released layout a class token starts the same for every
+        # image, and the contrast dies before attention has grown.
+        layer_scale_init_value=1.0,
     ),
     neck=dict(type='sapiens2_mm.MAEDecoder', embed_dims=512, num_layers=8),
     head=dict(
@@ -19,6 +22,7 @@ model = dict(
         hidden_dims=2048,
         bottleneck_dims=256,
         num_prototypes=65536,
+        prototype_std=None,  # unit length: targets differ by image from the start
     ),
     mask_generator=dict(
         type='sapiens2_mm.BlockPatchMask', mask_ratio=0.75, block_prob=0.4

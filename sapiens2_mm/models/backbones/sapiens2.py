@@ -57,6 +57,8 @@ class Sapiens2(BaseModule):
             blocks: no gradient, evaluation mode, also after ``train()``. n equal to
             the number of blocks freezes the final norm too. -1 and 0 freeze nothing.
         drop_path_rate: stochastic depth of the last block, growing linearly from 0.
+        layer_scale_init_value: start of the learned channel scale on the attention of
+            every block; a checkpoint brings its own. 0 builds none.
         with_cp: recompute each block in the backward pass instead of storing its
             activations.
         use_tokenizer: pool windows of patches by ``WindowTokenizer`` first (4K).
@@ -87,6 +89,7 @@ class Sapiens2(BaseModule):
         rope_rescale: float | None = None,
         frozen_stages: int = -1,
         drop_path_rate: float = 0.0,
+        layer_scale_init_value: float = 1e-4,
         with_cp: bool = False,
         use_tokenizer: bool = False,
         window_size: int = 4,
@@ -141,6 +144,7 @@ class Sapiens2(BaseModule):
                     sizes.num_heads,
                     sizes.num_kv_heads(index),
                     sizes.feedforward_channels,
+                    layer_scale_init_value=layer_scale_init_value,
                     drop_path_rate=drop_path_rates[index],
                 )
                 for index in range(self.num_layers)

@@ -21,7 +21,8 @@ class GroupedQueryAttention(nn.Module):
         num_heads: query heads.
         num_kv_heads: key/value heads; divides ``num_heads``.
         qk_norm: normalize queries and keys over the head dimension.
-        layer_scale: learned channel scale on the output.
+        layer_scale_init_value: start of the learned channel scale on the output; 0
+            builds none.
     """
 
     def __init__(
@@ -30,7 +31,7 @@ class GroupedQueryAttention(nn.Module):
         num_heads: int,
         num_kv_heads: int,
         qk_norm: bool = True,
-        layer_scale: bool = True,
+        layer_scale_init_value: float = 1e-4,
     ) -> None:
         super().__init__()
         self.head_dims = embed_dims // num_heads
@@ -43,7 +44,9 @@ class GroupedQueryAttention(nn.Module):
         self.q_norm = RMSNorm(self.head_dims) if qk_norm else nn.Identity()
         self.k_norm = RMSNorm(self.head_dims) if qk_norm else nn.Identity()
         self.proj = nn.Linear(embed_dims, embed_dims)
-        self.gamma = LayerScale(embed_dims) if layer_scale else nn.Identity()
+        self.gamma = nn.Identity()
+        if layer_scale_init_value:
+            self.gamma = LayerScale(embed_dims, layer_scale_init_value)
 
     def forward(self, x: Tensor, rope: tuple[Tensor, Tensor] | None = None) -> Tensor:
         """Attend over all tokens of a sample.

@@ -17,8 +17,8 @@ class TransformerBlock(nn.Module):
         num_kv_heads: key/value heads.
         feedforward_channels: hidden channels of the SwiGLU.
         qk_norm: normalize queries and keys.
-        layer_scale: learned channel scale on the attention branch; the SwiGLU branch
-            has none.
+        layer_scale_init_value: start of the learned channel scale on the attention
+            branch, 0 builds none; the SwiGLU branch has none.
         drop_path_rate: probability to drop a branch of a sample while training.
     """
 
@@ -29,13 +29,13 @@ class TransformerBlock(nn.Module):
         num_kv_heads: int,
         feedforward_channels: int,
         qk_norm: bool = True,
-        layer_scale: bool = True,
+        layer_scale_init_value: float = 1e-4,
         drop_path_rate: float = 0.0,
     ) -> None:
         super().__init__()
         self.ln1 = RMSNorm(embed_dims)
         self.attn = GroupedQueryAttention(
-            embed_dims, num_heads, num_kv_heads, qk_norm, layer_scale
+            embed_dims, num_heads, num_kv_heads, qk_norm, layer_scale_init_value
         )
         self.ln2 = RMSNorm(embed_dims)
         self.ffn = SwiGLU(embed_dims, feedforward_channels)

@@ -45,7 +45,7 @@ class WindowTokenizer(nn.Module):
                 num_heads,
                 4 * embed_dims,
                 qk_norm=False,
-                layer_scale=False,
+                layer_scale_init_value=0,
             )
             for _ in range(num_layers)
         )

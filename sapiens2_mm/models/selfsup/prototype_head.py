@@ -23,7 +23,8 @@ class PrototypeHead(BaseModule):
         num_prototypes: K, number of logits.
         prototype_std: of the initial prototypes. Logits start with this standard
             deviation, and targets as good as uniform if it is small against the
-            teacher's temperature.
+            teacher's temperature. None is ``bottleneck_dims ** -0.5``, prototypes as
+            long as the vector they are compared with.
         init_cfg: mmengine's.
 
     Source: DINOv3 (arXiv 2508.10104), whose head Sapiens2 (arXiv 2604.21681) follows
@@ -36,12 +37,12 @@ class PrototypeHead(BaseModule):
         hidden_dims: int = 2048,
         bottleneck_dims: int = 256,
         num_prototypes: int = 65536,
-        prototype_std: float = 0.02,
+        prototype_std: float | None = None,
         init_cfg: dict | None = None,
     ) -> None:
         super().__init__(init_cfg)
         self.num_prototypes = num_prototypes
-        self.prototype_std = prototype_std
+        self.prototype_std = prototype_std or bottleneck_dims**-0.5
         self.mlp = nn.Sequential(
             nn.Linear(in_channels, hidden_dims),
             nn.GELU(),

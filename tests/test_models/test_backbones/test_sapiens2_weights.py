@@ -31,12 +31,16 @@ def checkpoint(tmp_path):
     return save
 
 
-def test_init_weights_by_the_published_rule():
+@pytest.mark.parametrize(
+    ('options', 'layer_scale'), [({}, 1e-4), (dict(layer_scale_init_value=1.0), 1.0)]
+)
+def test_init_weights_by_the_published_rule(options, layer_scale):
     torch.manual_seed(0)
     model = Sapiens2(
         dict(embed_dims=256, num_layers=2, num_heads=4, feedforward_channels=256),
         img_size=(64, 64),
         use_tokenizer=True,
+        **options,
     )
     for p in model.parameters():
         torch.nn.init.constant_(p, 7.0)
@@ -45,7 +49,7 @@ def test_init_weights_by_the_published_rule():
         if name.endswith('bias'):
             assert p.eq(0).all(), name
         elif name.endswith('gamma.weight'):
-            assert p.eq(1e-4).all(), name
+            assert p.eq(layer_scale).all(), name
         elif p.ndim == 1:
             assert p.eq(1).all(), name
         else:
@@ -56,7 +60,8 @@ def test_init_weights_leaves_pretrained_weights_to_the_file(checkpoint):
     path, saved = checkpoint()
     init_cfg = dict(type='Pretrained', checkpoint=path, prefix='backbone.')
     for cfg in (init_cfg, [init_cfg]):
-        model = tiny(img_size=(128, 96), init_cfg=cfg)  # no table depends on the size
+        # no table depends on the size
+        model = tiny(img_size=(128, 96), init_cfg=cfg, layer_scale_init_value=1.0)
         state = torch.get_rng_state()
         model.init_weights()
         assert torch.equal(torch.get_rng_state(), state)  # no random filling

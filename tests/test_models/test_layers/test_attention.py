@@ -73,6 +73,6 @@ def test_parameters_of_the_two_kinds():
     assert shared.wq.weight.shape == (32, 32)
     assert shared.wk.weight.shape == shared.wv.weight.shape == (16, 32)
     assert shared.gamma.weight.eq(1e-4).all()
-    plain = GroupedQueryAttention(32, 4, 4, qk_norm=False, layer_scale=False)
+    plain = GroupedQueryAttention(32, 4, 4, qk_norm=False, layer_scale_init_value=0)
     names = {f'{m}.{p}' for m in ('wq', 'wk', 'wv', 'proj') for p in ('weight', 'bias')}
     assert set(plain.state_dict()) == names
