@@ -16,6 +16,7 @@ from typing import Any
 
 # Module -> called with its name when its import begins, once.
 BEFORE = {
+    'mmengine.infer': 'sapiens2_mm.compat:read_checkpoints',
     'mmpretrain.models': 'sapiens2_mm.compat:disable_multimodal',
     'mmpose': 'sapiens2_mm.compat:replace_xtcocotools',
     'mmpose.models.heads.hybrid_heads.rtmo_head': 'sapiens2_mm.compat:lend_stand_ins',
@@ -26,6 +27,7 @@ AFTER = {
     'mmcv': 'sapiens2_mm.compat:replace_compiled_ops',
     'mmengine.config.utils': 'sapiens2_mm.compat:register_configs',
     'mmpose.models.heads.hybrid_heads.rtmo_head': 'sapiens2_mm.compat:remove_stand_ins',
+    'mmpose.structures.utils': 'sapiens2_mm.compat:revert_many_heatmaps',
     'mmseg.utils.tokenizer': 'sapiens2_mm.compat:remove_stand_ins',
 }
 # Packages that mmengine, mmcv or a host imports if they are there. Most expect only an

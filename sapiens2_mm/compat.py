@@ -12,6 +12,7 @@ checks whether it is needed at all, and says once in the log what it did.
   files through pycocotools instead.
 * ftfy, regex and mmdet, which mmseg and mmpose import for one tokenizer and one head:
   without them these two do not work, all else does.
+* OpenCV 5 warps at most 128 channels at once: mmpose's heatmaps go in parts.
 * mmengine knows the packages of ``_base_ = 'mmpose::...'`` from a list; we join it.
 """
 
@@ -157,6 +158,30 @@ def remove_stand_ins(importer: ModuleType) -> None:
     for name in _SPARED[importer.__name__]:
         if isinstance(sys.modules.get(name), _StandIn):
             del sys.modules[name]
+
+
+def revert_many_heatmaps(structures: ModuleType) -> None:
+    """Let mmpose warp more heatmaps at once than OpenCV 5 takes channels."""
+    import numpy as np
+
+    revert, most = structures.revert_heatmap, 128
+
+    def revert_heatmap(heatmap: Any, *args: Any, **kwargs: Any) -> Any:
+        if heatmap.ndim < 3 or len(heatmap) <= most:
+            return revert(heatmap, *args, **kwargs)
+        half = len(heatmap) // 2
+        parts = (heatmap[:half], heatmap[half:])
+        return np.concatenate([revert_heatmap(p, *args, **kwargs) for p in parts])
+
+    structures.revert_heatmap = revert_heatmap
+
+
+def read_checkpoints(importer: str) -> None:
+    """Register our readers, which a model of ours does when it is built.
+
+    An inferencer reads the checkpoint before that.
+    """
+    importlib.import_module('sapiens2_mm.registry')
 
 
 def register_configs(mmengine_config: ModuleType) -> None:

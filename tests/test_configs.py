@@ -35,6 +35,8 @@ def all_types(node) -> list[str]:
     """Every value of a key ``type`` inside a config."""
     if isinstance(node, dict):
         found = [node['type']] if isinstance(node.get('type'), str) else []
+        if '_scope_' in node:
+            found = [f'{node["_scope_"]}.{name}' for name in found]
         return found + [t for value in node.values() for t in all_types(value)]
     if isinstance(node, list | tuple):
         return [t for value in node for t in all_types(value)]

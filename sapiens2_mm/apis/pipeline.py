@@ -52,7 +52,8 @@ def _build(step: dict[str, Any]) -> Any:
     """The transform of a step; None if it is left out."""
     kind = step['type']
     if isinstance(kind, str):
-        with TRANSFORMS.switch_scope_and_registry(None) as registry:
+        scope = step.get('_scope_')
+        with TRANSFORMS.switch_scope_and_registry(scope) as registry:
             kind = registry.get(kind)
     if kind is not None and issubclass(kind, LoadImageFromFile):
         return LoadImage()

@@ -43,6 +43,7 @@ class Sapiens2IoUMetric(BaseMetric):
             (rows are true classes).
         output_dir: folder for predicted label maps, one palette PNG per image, named
             after it; pixel values are class ids (plus 1 with ``reduce_zero_label``).
+        keep_results: mmseg's test tool says True; the label maps are kept in any case.
         format_only: only write label maps; needs ``output_dir`` and no labels.
         collect_device: ``'cpu'`` or ``'gpu'``.
         prefix: put before the names of the results.
@@ -64,6 +65,7 @@ class Sapiens2IoUMetric(BaseMetric):
         report_file: str | None = None,
         output_dir: str | None = None,
         format_only: bool = False,
+        keep_results: bool = True,
         collect_device: str = 'cpu',
         prefix: str | None = None,
     ) -> None:

@@ -3,14 +3,15 @@
 from .._lazy import host_getattr
 from .albedo_visualizer import AlbedoVisualizer
 from .depth_visualizer import DepthVisualizer, PointmapVisualizer
+from .label_overlay import overlay_labels
 from .matting_visualizer import MattingVisualizer
 from .normal_visualizer import NormalVisualizer
 from .point_cloud import save_point_cloud
-from .seg_visualizer import Sapiens2SegVisualizer, overlay_labels
 
 # class -> (module, host)
 HOST_CLASSES: dict[str, tuple[str, str]] = {
     'Sapiens2PoseVisualizer': ('sapiens2_mm.visualization.pose_visualizer', 'mmpose'),
+    'Sapiens2SegVisualizer': ('sapiens2_mm.visualization.seg_visualizer', 'mmseg'),
 }
 __getattr__ = host_getattr(__name__, HOST_CLASSES)
 
@@ -20,7 +21,6 @@ __all__ = [
     'MattingVisualizer',
     'NormalVisualizer',
     'PointmapVisualizer',
-    'Sapiens2SegVisualizer',
     'overlay_labels',
     'save_point_cloud',
 ]

@@ -106,8 +106,14 @@ class Sapiens2PoseVisualizer(PoseLocalVisualizer):
                 _colors(color, meta[count], what)
             setattr(self, name, color)
 
-    def set_dataset_meta(self, dataset_meta: dict | None) -> None:
-        """Set the keypoint metainfo; the same as assigning ``dataset_meta``."""
+    def set_dataset_meta(
+        self, dataset_meta: dict | None, skeleton_style: str = 'mmpose'
+    ) -> None:
+        """Set the keypoint metainfo; the same as assigning ``dataset_meta``.
+
+        ``skeleton_style`` is what mmpose's inferencers pass. OpenPose's style is one
+        of COCO's keypoints; links and colors of the metainfo are drawn in either.
+        """
         self.dataset_meta = dataset_meta
 
     def add_datasample(
@@ -124,7 +130,9 @@ class Sapiens2PoseVisualizer(PoseLocalVisualizer):
         """Draw one image; as in mmpose, but with boxes by default.
 
         With annotation and prediction the picture has twice the width: annotation
-        left, prediction right. Keypoints are in pixels of ``image``.
+        left, prediction right. Keypoints are in pixels of ``image``. On a crop, a
+        picture of the sample's ``input_size``, the ``transformed_keypoints`` of the
+        annotation are drawn, without boxes and predictions.
 
         Args:
             name: of the picture.
@@ -134,12 +142,22 @@ class Sapiens2PoseVisualizer(PoseLocalVisualizer):
             draw_pred: draw the prediction.
             draw_heatmap: add the heatmaps below, if the sample has them.
             draw_bbox: draw the boxes.
-            **kwargs: ``kpt_thr``, ``show_kpt_idx``, ``show``, ``wait_time``,
-                ``out_file``, ``step`` of mmpose's method.
+            **kwargs: ``kpt_thr``, ``show_kpt_idx``, ``skeleton_style``, ``show``,
+                ``wait_time``, ``out_file``, ``step`` of mmpose's method.
 
         Returns:
             The picture, RGB uint8.
         """
+        truth = data_sample.get('gt_instances', {})
+        width_height = data_sample.metainfo.get('input_size', ())
+        on_crop = tuple(width_height) == image.shape[1::-1]
+        if on_crop and 'transformed_keypoints' in truth:
+            data_sample = PoseDataSample(
+                gt_instances=InstanceData(
+                    keypoints=truth.transformed_keypoints,
+                    keypoints_visible=truth.keypoints_visible,
+                )
+            )
         # mmpose lets the main process draw only; here every process writes the pictures
         # of its own samples, and the backends keep to the main process by themselves.
         draw = unwrap(PoseLocalVisualizer.add_datasample)
@@ -173,8 +191,6 @@ class Sapiens2PoseVisualizer(PoseLocalVisualizer):
         show_kpt_idx: bool = False,
         skeleton_style: str = 'mmpose',
     ) -> np.ndarray:
-        if skeleton_style != 'mmpose':
-            raise ValueError(f"skeleton_style must be 'mmpose', got {skeleton_style!r}")
         image = np.ascontiguousarray(image)
         if 'keypoints' not in instances:
             return image
@@ -188,6 +204,7 @@ class Sapiens2PoseVisualizer(PoseLocalVisualizer):
         colors = _colors(self.kpt_color, keypoints.shape[1], 'keypoints')
         scores = instances.get('keypoint_scores', instances.get('keypoints_visible'))
         scores = np.ones(keypoints.shape[:2]) if scores is None else _to_numpy(scores)
+        scores = scores[..., 0] if scores.ndim == 3 else scores  # 1 is a weight
         shown = (scores >= kpt_thr) & np.isfinite(keypoints).all(axis=-1)
         shown &= self._wanted(keypoints.shape[1])
         for person, visible in zip(keypoints, shown, strict=True):

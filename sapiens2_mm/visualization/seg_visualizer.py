@@ -1,4 +1,4 @@
-"""Overlays of body parts with a legend."""
+"""Overlays of body parts with a legend [mmseg]."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,51 +7,16 @@ from typing import Any
 import mmengine
 import numpy as np
 import torch
-from mmengine.visualization import Visualizer
+from mmseg.visualization import SegLocalVisualizer
 from PIL import Image, ImageDraw, ImageFont
 
 from sapiens2_mm.registry import VISUALIZERS
 
-_IGNORED_COLOR = (255, 255, 255)
-
-
-def overlay_labels(
-    image: np.ndarray,
-    labels: np.ndarray,
-    palette: Sequence[Sequence[int]],
-    alpha: float = 0.6,
-    background_id: int | None = 0,
-) -> np.ndarray:
-    """Tint an image with the colors of its classes.
-
-    Args:
-        image: (H, W, 3) uint8 RGB.
-        labels: (H, W) integers; values without a color are drawn white.
-        palette: RGB colors of the classes.
-        alpha: weight of the colors, 0 to 1.
-        background_id: class that is left as it is; None tints all.
-
-    Returns:
-        (H, W, 3) uint8 RGB.
-
-    Raises:
-        ValueError: if the sizes differ.
-    """
-    if image.shape[:2] != labels.shape:
-        raise ValueError(
-            f'image {image.shape} and labels {labels.shape} differ in size'
-        )
-    num_classes = len(palette)
-    colors = np.array([*palette, _IGNORED_COLOR], np.float32) * alpha
-    keep = np.full(num_classes + 1, 1 - alpha, np.float32)
-    if background_id is not None and background_id < num_classes:
-        colors[background_id], keep[background_id] = 0, 1
-    ids = np.where((labels >= 0) & (labels < num_classes), labels, num_classes)
-    return np.rint(image * keep[ids][..., None] + colors[ids]).astype(np.uint8)
+from .label_overlay import overlay_labels
 
 
 @VISUALIZERS.register_module()
-class Sapiens2SegVisualizer(Visualizer):
+class Sapiens2SegVisualizer(SegLocalVisualizer):
     """Draws label maps over their images, with a legend of the classes that occur.
 
     Annotation left, prediction right, legend at the far right: color, name and share
@@ -62,7 +27,7 @@ class Sapiens2SegVisualizer(Visualizer):
         alpha: weight of the colors, 0 to 1.
         background_id: class that is not tinted; None tints all.
         draw_legend: whether to add the legend.
-        **kwargs: arguments of mmengine's ``Visualizer``.
+        **kwargs: arguments of mmseg's ``SegLocalVisualizer``.
     """
 
     def __init__(
@@ -74,10 +39,22 @@ class Sapiens2SegVisualizer(Visualizer):
         draw_legend: bool = True,
         **kwargs: Any,
     ) -> None:
-        super().__init__(name, **kwargs)
-        self.alpha = alpha
+        super().__init__(name, alpha=alpha, **kwargs)
         self.background_id = background_id
         self.draw_legend = draw_legend
+
+    def set_dataset_meta(
+        self,
+        classes: Sequence[str] | None = None,
+        palette: Sequence[Sequence[int]] | None = None,
+        dataset_name: str | None = None,
+    ) -> None:
+        """Set the classes and colors, or mmseg's of a data set that it knows.
+
+        Without arguments nothing changes; mmseg takes Cityscapes.
+        """
+        if classes or palette or dataset_name:
+            super().set_dataset_meta(classes, palette, dataset_name)
 
     def add_datasample(
         self,
@@ -90,6 +67,7 @@ class Sapiens2SegVisualizer(Visualizer):
         wait_time: float = 0,
         out_file: str | None = None,
         step: int = 0,
+        with_labels: bool | None = None,
     ) -> np.ndarray:
         """Draw one image.
 
@@ -103,6 +81,7 @@ class Sapiens2SegVisualizer(Visualizer):
             wait_time: seconds the window stays; 0 waits for a key.
             out_file: write here instead of to the backends.
             step: of the backends.
+            with_labels: add the legend; None as ``draw_legend`` says.
 
         Returns:
             The picture, RGB uint8.
@@ -123,7 +102,7 @@ class Sapiens2SegVisualizer(Visualizer):
                 overlay_labels(image, m, palette, self.alpha, self.background_id)
                 for m in maps
             ]
-            if self.draw_legend:
+            if self.draw_legend if with_labels is None else with_labels:
                 panels.append(_legend(maps, classes, palette, image.shape[0]))
         picture = np.concatenate(panels, axis=1)
         self.set_image(picture)

@@ -167,8 +167,35 @@ def test_numbers_of_colors(meta, sample):
     visualizer.kpt_color = np.zeros((133, 3))
     with pytest.raises(ValueError, match='133 colors for 5 keypoints'):
         draw(visualizer, sample)
-    with pytest.raises(ValueError, match="got 'openpose'"):
-        draw(visualizer, sample, skeleton_style='openpose')
+
+
+def test_what_mmpose_passes(meta, sample):
+    visualizer = Sapiens2PoseVisualizer(radius=2)
+    visualizer.set_dataset_meta(meta, 'openpose')
+    drawn = draw(visualizer, sample, skeleton_style='openpose')
+    assert drawn.any() and np.array_equal(drawn, draw(visualizer, sample))
+
+
+def test_on_a_crop_the_transformed_points_are_drawn(meta, sample):
+    visualizer = Sapiens2PoseVisualizer(radius=2)
+    meta.update(skeleton_links=[], num_skeleton_links=0, skeleton_link_colors=[])
+    visualizer.dataset_meta = meta
+    visible = np.ones((1, 5, 2))
+    visible[0, 4] = 0
+    sample.gt_instances.set_data(
+        dict(
+            bboxes=np.array([[0.0, 0, 47, 63]]),
+            keypoints_visible=visible,  # with a weight, as KeypointConverter has it
+            transformed_keypoints=sample.gt_instances.keypoints + [0, -5],
+        )
+    )
+    sample.set_metainfo(dict(input_size=(WIDTH, HEIGHT)))
+    image = draw(visualizer, sample, draw_gt=True, draw_pred=False, draw_bbox=True)
+    assert image[5, 10].any() and image[35, 30].any()
+    assert not image[10, 10].any() and not image[55, 40].any() and not image[0].any()
+    sample.set_metainfo(dict(input_size=(HEIGHT, HEIGHT)))  # the whole picture
+    image = draw(visualizer, sample, draw_gt=True, draw_pred=False)
+    assert image[10, 10].any() and not image[5, 10].any()
 
 
 def test_own_colors(meta, sample):

@@ -6,6 +6,8 @@ import torch
 from mmengine.structures import BaseDataElement, PixelData
 from PIL import Image
 
+pytest.importorskip('mmseg')
+
 from sapiens2_mm.registry import VISUALIZERS
 from sapiens2_mm.visualization import overlay_labels
 
@@ -105,3 +107,20 @@ def test_needs_classes_and_colors(meta):
         make(meta).add_datasample(
             'x', np.zeros((2, 2, 3), np.uint8), sample(np.zeros((2, 2), int))
         )
+
+
+def test_what_mmseg_sets_and_passes():
+    image, labels = np.zeros((40, 30, 3), np.uint8), np.ones((40, 30), int)
+    visualizer = make(None)
+    visualizer.set_dataset_meta()  # not Cityscapes
+    with pytest.raises(ValueError, match='0 classes and 0 colors'):
+        visualizer.add_datasample('x', image, sample(pred=labels))
+    visualizer.set_dataset_meta(**META)
+    visualizer.alpha = 1.0
+    picture = visualizer.add_datasample(
+        'x', image, sample(pred=labels), draw_gt=False, with_labels=False
+    )
+    assert picture.shape == image.shape and picture[0, 0].tolist() == [200, 0, 0]
+    assert np.array_equal(visualizer.get_image(), picture)
+    wide = visualizer.add_datasample('x', image, sample(pred=labels), with_labels=True)
+    assert wide.shape[1] > 30

@@ -48,10 +48,11 @@ test_pipeline = [
     dict(type='sapiens2_mm.AreaCubicResize', size=(1024, 768)),
     dict(type='mmseg.PackSegInputs', meta_keys=meta_keys),
 ]
+# MMSegInferencer looks for the names LoadImageFromFile and LoadAnnotations; ours.
 val_pipeline = [
-    dict(type='sapiens2_mm.LoadImage'),
+    dict(type='LoadImageFromFile', _scope_='sapiens2_mm'),
     dict(type='sapiens2_mm.AreaCubicResize', size=(1024, 768)),
-    dict(type='sapiens2_mm.LoadSegAnnotations'),
+    dict(type='LoadAnnotations', _scope_='sapiens2_mm'),
     dict(type='mmseg.PackSegInputs', meta_keys=meta_keys),
 ]
 tta_pipeline = [

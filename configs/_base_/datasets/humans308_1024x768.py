@@ -1,5 +1,8 @@
 # 308 keypoints of one person, cropped by the official pipeline.
 _base_ = 'synthetic_humans.py'
+# What mmpose's MMPoseInferencer asks a config for.
+dataset_type = 'sapiens2_mm.Humans308Dataset'
+data_mode = 'topdown'
 train_pipeline = [
     dict(type='sapiens2_mm.LoadImage'),
     dict(type='mmpose.GetBBoxCenterScale', padding=1.25),

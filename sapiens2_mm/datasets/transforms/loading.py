@@ -28,11 +28,13 @@ class UnknownLabel(ValueError):
     """A mask holds a value that is neither a class nor ignored."""
 
 
-@TRANSFORMS.register_module()
+# MMSegInferencer looks for the second name in a pipeline and makes it the third.
+@TRANSFORMS.register_module(['LoadImage', 'LoadImageFromFile', 'InferencerLoader'])
 class LoadImage(BaseTransform):
     """Put an image into the results, from a file or an array.
 
-    Required keys: ``img_path``, or ``img`` (an array as ``to_bgr_uint8`` takes it).
+    Required keys: ``img_path``, or ``img`` (an array as ``to_bgr_uint8`` takes it); a
+    path or an array serves in place of the results, as mmseg's inferencer gives them.
     ``annotated_size`` (H, W), if there, must be the size of the picture.
     Set keys: ``img`` (H, W, 3) uint8 BGR, ``img_path`` (None for an array),
     ``img_shape`` and ``ori_shape`` (H, W).
@@ -48,7 +50,10 @@ class LoadImage(BaseTransform):
     def __init__(self, backend_args: dict | None = None) -> None:
         self.backend_args = backend_args
 
-    def transform(self, results: dict[str, Any]) -> dict[str, Any]:
+    def transform(self, results: dict[str, Any] | str | np.ndarray) -> dict[str, Any]:
+        if not isinstance(results, dict):
+            key = 'img' if isinstance(results, np.ndarray) else 'img_path'
+            results = {key: results}
         if results.get('img') is not None:
             results['img'] = to_bgr_uint8(results['img'])
             results.setdefault('img_path', None)
@@ -69,7 +74,8 @@ class LoadImage(BaseTransform):
         return f'{type(self).__name__}(backend_args={self.backend_args})'
 
 
-@TRANSFORMS.register_module()
+# MMSegInferencer takes steps of the second name out of a pipeline.
+@TRANSFORMS.register_module(['LoadSegAnnotations', 'LoadAnnotations'])
 class LoadSegAnnotations(BaseTransform):
     """Put the class ids of a mask file into the results.
 

@@ -4,9 +4,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from mmengine.dist import get_rank, get_world_size
+from mmengine.dist import get_rank, get_world_size, master_only
 from mmengine.hooks import Hook
 from mmengine.runner import BaseLoop, Runner
+from mmengine.visualization import LocalVisBackend, Visualizer
 
 from sapiens2_mm.datasets.io.image import read_image
 from sapiens2_mm.registry import HOOKS
@@ -14,19 +15,23 @@ from sapiens2_mm.registry import HOOKS
 
 @HOOKS.register_module()
 class VisualizationHook(Hook):
-    """Writes one PNG per sample while validating and testing.
+    """Draws the samples of validation and test, one picture each.
 
     It draws with the runner's own visualizer (``add_datasample``), whatever the task
-    or host. Files are named after the input image; a second sample of the same name
-    gets a number, so none is overwritten.
+    or host. The pictures of the main process go to every backend of the visualizer,
+    those of all processes as PNG files to ``out_dir`` if there is one, which then
+    takes the place of ``LocalVisBackend``. They are named after the input image; a
+    second sample of the same name gets a number, so none is overwritten.
 
     Args:
         enable: draw at all; off by default, ``tools/test.py --show-dir`` turns it on.
+        draw: the same, as mmseg and mmdet call it.
         interval: draw every so many batches.
         max_images: stop after so many pictures in one pass; None for all.
-        out_dir: folder of the pictures; ``vis_image`` in the run's log folder if
-            None.
+        out_dir: folder of the files.
         draw_gt: draw the annotation next to the prediction.
+        show: also open a window.
+        wait_time: seconds the window stays; 0 waits for a key.
     """
 
     def __init__(
@@ -36,12 +41,17 @@ class VisualizationHook(Hook):
         max_images: int | None = None,
         out_dir: str | None = None,
         draw_gt: bool = False,
+        show: bool = False,
+        wait_time: float = 0,
+        draw: bool = False,
     ) -> None:
-        self.enable = enable
+        self.enable = enable or draw
         self.interval = interval
         self.max_images = max_images
         self.out_dir = out_dir
         self.draw_gt = draw_gt
+        self.show = show
+        self.wait_time = wait_time
         self._names: dict[str, int] = {}  # of the pictures -> number of the next one
 
     def before_val_epoch(self, runner: Runner) -> None:
@@ -53,7 +63,7 @@ class VisualizationHook(Hook):
     def after_val_iter(
         self, runner: Runner, batch_idx: int, data_batch: Any, outputs: Any
     ) -> None:
-        self._draw(runner, batch_idx, outputs, f'val_{_iteration(runner):07d}')
+        self._draw(runner, batch_idx, outputs, 'val')
 
     def after_test_iter(
         self, runner: Runner, batch_idx: int, data_batch: Any, outputs: Any
@@ -71,7 +81,7 @@ class VisualizationHook(Hook):
     def _draw(self, runner: Runner, batch_idx: int, outputs: list, phase: str) -> None:
         if not self.enable or batch_idx % self.interval:
             return
-        root = Path(self.out_dir or Path(runner.log_dir) / 'vis_data' / 'vis_image')
+        step = _iteration(runner)
         for data_sample in outputs:
             if self.max_images is not None and len(self._names) >= self.max_images:
                 return
@@ -79,16 +89,31 @@ class VisualizationHook(Hook):
             name = self._free_name(Path(data_sample.img_path).stem)
             if get_world_size() > 1:  # another rank may draw a namesake
                 name += f'_rank{get_rank()}'
+            tag, out_file = f'{phase}_{name}', None
+            if self.out_dir is not None:
+                folder = phase if phase == 'test' else f'{phase}_{step:07d}'
+                out_file = str(Path(self.out_dir, folder, f'{name}.png'))
             runner.visualizer.add_datasample(
-                name,
+                tag,
                 image,
                 data_sample=data_sample,
                 draw_gt=self.draw_gt,
                 draw_pred=True,
-                show=False,
-                out_file=str(root / phase / f'{name}.png'),
-                step=_iteration(runner),
+                show=self.show,
+                wait_time=self.wait_time,
+                out_file=out_file,
+                step=step,
             )
+            if out_file is not None:
+                _send_to_backends(runner.visualizer, tag, step)
+
+
+@master_only
+def _send_to_backends(visualizer: Visualizer, name: str, step: int) -> None:
+    """The picture just drawn, which went to a file alone."""
+    for backend in visualizer._vis_backends.values():
+        if not isinstance(backend, LocalVisBackend):
+            backend.add_image(name, visualizer.get_image(), step)
 
 
 def _iteration(runner: Runner) -> int:

@@ -1,6 +1,7 @@
 import cv2
 import numpy as np
 import pytest
+from mmengine.registry import TRANSFORMS
 from PIL import Image
 
 from sapiens2_mm.datasets import LoadDenseAnnotations, LoadImage, LoadSegAnnotations
@@ -25,6 +26,21 @@ def test_image_of_another_size_than_its_annotation_says():
     message = r'height and width \(4, 6\), its annotation file says \(6, 4\) .* id 7;'
     with pytest.raises(ValueError, match=message):
         LoadImage()({**results, 'annotated_size': (6, 4)})
+
+
+def test_mmseg_s_inferencer_finds_and_feeds_the_loaders(tmp_path):
+    path = str(tmp_path / 'a.png')
+    image = np.full((4, 3, 3), (0, 0, 255), np.uint8)
+    cv2.imwrite(path, image)
+    for name in ('LoadImageFromFile', 'InferencerLoader'):
+        load = TRANSFORMS.build(dict(type=name, _scope_='sapiens2_mm'))
+        assert type(load) is LoadImage
+    for source, img_path in ((path, path), (image, None)):
+        results = load(source)
+        assert np.array_equal(results['img'], image)
+        assert results['img_path'] == img_path and results['ori_shape'] == (4, 3)
+    step = TRANSFORMS.build(dict(type='LoadAnnotations', _scope_='sapiens2_mm'))
+    assert type(step) is LoadSegAnnotations
 
 
 def test_masks_in_a_pipeline_for_inference():
