@@ -15,7 +15,7 @@ from mmengine.logging import print_log
 from mmengine.registry import RUNNERS
 from mmengine.runner import Runner
 
-from .hooks.load_checkpoint_hook import whole_model_file
+from .hooks.load_checkpoint_hook import unwrapped, whole_model_file
 from .hooks.metainfo_check_hook import check_config_metainfo
 from .work_dir import latest_checkpoint
 
@@ -74,7 +74,9 @@ def build_runner(cfg: Config) -> Runner:
 
     The processes of launcher ``'pytorch'`` work without a GPU too, and talk by gloo.
     Without a GPU an ``AmpOptimWrapper`` becomes bfloat16 autocast. A loader without
-    worker processes needs no other setting to be changed.
+    worker processes needs no other setting to be changed. ``compile = True``, or a dict
+    of options of ``torch.compile``, compiles the backbone; mmengine compiles the whole
+    step of a training, with the data of samples, and fails on that of mmpose.
 
     Raises:
         ValueError: if an epoch would never end.
@@ -96,7 +98,12 @@ def build_runner(cfg: Config) -> Runner:
     _name_file_of_backbone(cfg)
     if cfg.get('launcher') == 'pytorch' and not torch.cuda.is_available():
         _distribute_on_cpu(cfg)
+    compiling = cfg.pop('compile', None)
     runner = RUNNERS.build(cfg) if 'runner_type' in cfg else Runner.from_cfg(cfg)
+    if compiling:
+        unwrapped(runner.model).backbone.compile(
+            **({} if compiling is True else compiling)
+        )
     check_config_metainfo(runner, cfg)
     return runner
 

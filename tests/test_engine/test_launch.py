@@ -1,5 +1,10 @@
+from collections import OrderedDict
+from types import SimpleNamespace
+
 import pytest
+import torch
 from mmengine.config import Config
+from torch import nn
 
 from sapiens2_mm.engine import launch
 
@@ -231,3 +236,26 @@ def test_amp_of_a_config_works_without_a_gpu(built, monkeypatch):
     monkeypatch.setattr(launch, 'get_device', lambda: 'cpu')
     ours = dict(type='sapiens2_mm.AutocastOptimWrapper', dtype='bfloat16')
     assert built(optim_wrapper=amp).optim_wrapper == ours
+
+
+def test_compile_of_a_config_compiles_the_backbone(tmp_path, monkeypatch):
+    """Not the whole step as mmengine does, which fails on arrays in the samples."""
+    graphs, cfgs = [], []
+
+    def backend(graph, inputs):
+        graphs.append(graph)
+        return graph
+
+    def from_cfg(cfg):
+        cfgs.append(cfg)
+        return SimpleNamespace(
+            model=nn.Sequential(OrderedDict(backbone=nn.Linear(2, 2)))
+        )
+
+    monkeypatch.setattr(launch.Runner, 'from_cfg', from_cfg)
+    cfg = dict(work_dir=str(tmp_path), compile=dict(backend=backend))
+    model = launch.build_runner(Config(cfg)).model
+    names = list(model.state_dict())
+    assert 'compile' not in cfgs[0] and not graphs
+    model.backbone(torch.ones(1, 2))
+    assert len(graphs) == 1 and names == ['backbone.weight', 'backbone.bias']

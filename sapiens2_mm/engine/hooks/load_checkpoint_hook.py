@@ -62,7 +62,7 @@ class LoadCheckpointHook(Hook):
             path = [is_main_process() and latest_intact_checkpoint(runner.work_dir)]
             broadcast_object_list(path)
             runner._load_from = path[0]
-        model = _unwrapped(runner.model)
+        model = unwrapped(runner.model)
         path = whole_model_file(getattr(model, 'init_cfg', None))
         if path and not runner._load_from and not runner._resume:
             # mmengine's own loading of it says nothing if no key matches.
@@ -77,7 +77,7 @@ class LoadCheckpointHook(Hook):
         Raises:
             CheckpointError: names the keys and both shapes.
         """
-        model = _unwrapped(runner.model)
+        model = unwrapped(runner.model)
         if any('_flat_param' in name for name, _ in model.named_parameters()):
             return  # sharded weights have other shapes; their strategy checks them
         source = getattr(checkpoint, 'source', 'the checkpoint')
@@ -113,7 +113,8 @@ def whole_model_file(init_cfg: dict | list[dict] | None) -> str | None:
     return None
 
 
-def _unwrapped(model: nn.Module) -> nn.Module:
+def unwrapped(model: nn.Module) -> nn.Module:
+    """The model inside what mmengine wraps it in: processes, test-time augmentation."""
     while is_model_wrapper(model) or isinstance(model, BaseTTAModel):
         model = model.module
     return model

@@ -24,19 +24,19 @@ class SwiGLU(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """(..., C) to (..., C); every token on its own."""
-        if (
-            torch.is_grad_enabled()
-            or x.device.type != 'cpu'
-            or torch.compiler.is_compiling()
-        ):
-            return self._mix(x)
+        plain = torch.is_grad_enabled() or torch.compiler.is_compiling()
+        plain = plain or torch.jit.is_tracing()  # with and without gradients alike
+        if plain or x.device.type != 'cpu':
+            return self._mix(x, inplace=not plain)
         rows = x.flatten(0, -2)
         if len(rows) <= _CPU_ROWS:
-            return self._mix(x)
+            return self._mix(x, inplace=True)
         parts = rows.tensor_split(-(-len(rows) // _CPU_ROWS))
-        return torch.cat([self._mix(part) for part in parts]).view(x.shape)
+        return torch.cat([self._mix(part, inplace=True) for part in parts]).view(
+            x.shape
+        )
 
-    def _mix(self, x: Tensor) -> Tensor:
+    def _mix(self, x: Tensor, inplace: bool) -> Tensor:
         gate, up = self.w12(x).chunk(2, dim=-1)
-        gate = F.silu(gate, inplace=not torch.is_grad_enabled())
+        gate = F.silu(gate, inplace=inplace)
         return self.w3(gate * up)

@@ -1,5 +1,6 @@
 """Root-mean-square normalization."""
 
+import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -20,6 +21,10 @@ class RMSNorm(nn.RMSNorm):
     def forward(self, x: Tensor) -> Tensor:
         # Under autocast x may be half precision; torch fuses equal dtypes only.
         weight = self.weight.to(x.dtype)
+        if torch.jit.is_tracing() and torch.onnx.is_in_onnx_export():
+            # The exporter that traces (dynamo=False) does not know the operator.
+            mean = x.float().square().mean(-1, keepdim=True)
+            return (x * (mean + self.eps).rsqrt()).to(x.dtype) * weight
         return F.rms_norm(x, self.normalized_shape, weight, self.eps)
 
 
@@ -31,4 +36,4 @@ class ChannelRMSNorm(nn.Module):
         self.norm = RMSNorm(channels)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.norm(x.movedim(1, -1)).movedim(-1, 1)
+        return self.norm(x.permute(0, 2, 3, 1)).permute(0, 3, 1, 2)

@@ -122,7 +122,8 @@ class RotaryEmbedding(nn.Module):
         """
         if self.training and self._augments:
             return self._build(self._augment(self._coordinates(grid)))
-        if torch.compiler.is_compiling():  # a traced graph must not hold the cache
+        # a traced graph must not hold the cache
+        if torch.compiler.is_compiling() or torch.jit.is_tracing():
             return self._build(self._coordinates(grid))
         periods = self.periods
         version = None if periods.is_inference() else periods._version
