@@ -11,7 +11,7 @@ picture has a result, 1 if some have none, 130 after Ctrl-C.
 import argparse
 import sys
 
-from sapiens2_mm.apis import Inferencer, predict_to_folder
+from sapiens2_mm.apis import Inferencer, predict_to_folder, share_backbones
 
 
 def parse_args() -> tuple[argparse.ArgumentParser, argparse.Namespace]:
@@ -76,6 +76,7 @@ def load(args: argparse.Namespace) -> dict[str, Inferencer]:
             number += 1
             name = f'{inferencer.task.name}_{number}'
         inferencers[name] = inferencer
+    share_backbones(list(inferencers.values()))
     return inferencers
 
 

@@ -4,6 +4,7 @@ from .init_model import init_model
 from .inputs import Failure, Picture
 from .model_zoo import find_model, list_models
 from .results import DenseResult, PoseResult, SegResult
+from .shared_backbone import share_backbones
 from .to_folder import predict_to_folder
 
 __all__ = [
@@ -18,4 +19,5 @@ __all__ = [
     'init_model',
     'list_models',
     'predict_to_folder',
+    'share_backbones',
 ]

@@ -60,15 +60,35 @@ def write_png(path: Path, image: np.ndarray) -> None:
 
 
 def write_npz(path: Path, **arrays: np.ndarray) -> None:
-    """``np.savez_compressed``; the file appears complete or not at all."""
+    """Write arrays; the file appears complete or not at all.
+
+    Integers are compressed. Maps of floats are not: it would take longer than all else
+    of a tiny model and save 8 % of the file.
+    """
+    integers = all(values.dtype.kind in 'iu' for values in arrays.values())
     with replacing(path) as temporary, temporary.open('wb') as file:
-        np.savez_compressed(file, **arrays)
+        (np.savez_compressed if integers else np.savez)(file, **arrays)
 
 
-def write_json(path: Path, data: Any) -> None:
-    """Write plain JSON; the file appears complete or not at all."""
-    text = json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False)
-    write_atomically(path, text.encode())
+def write_json(path: Path, data: dict[str, Any] | list) -> None:
+    """Write plain JSON, one line for each entry of a list at the top or below it."""
+    if isinstance(data, dict):
+        lines = [f'{_dumps(key)}: {_lines(value)}' for key, value in data.items()]
+        text = '{\n' + ',\n'.join(lines) + '\n}'
+    else:
+        text = _lines(data)
+    write_atomically(path, f'{text}\n'.encode())
+
+
+def _lines(value: Any) -> str:
+    """A list of records with one line for each."""
+    if not isinstance(value, list) or not value or isinstance(value[0], str):
+        return _dumps(value)
+    return '[\n' + ',\n'.join(map(_dumps, value)) + '\n]'
+
+
+def _dumps(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 
 def finite_or_none(values: np.ndarray) -> Any:
