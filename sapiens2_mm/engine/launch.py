@@ -79,7 +79,7 @@ def build_runner(cfg: Config) -> Runner:
     step of a training, with the data of samples, and fails on that of mmpose.
 
     Raises:
-        ValueError: if an epoch would never end.
+        ValueError: if an epoch would never end, or layer decay would have no effect.
         ValueError: if the config's keypoint metainfo and head differ in number.
         OSError: if the work folder cannot be written.
     """
@@ -93,6 +93,7 @@ def build_runner(cfg: Config) -> Runner:
     _check_epochs(cfg)
     _set_up_loaders(cfg)
     wrapper = cfg.get('optim_wrapper') or {}
+    _check_constructor(cfg, wrapper)
     if wrapper.get('type') == 'AmpOptimWrapper' and get_device() in ('cpu', 'mps'):
         use_bf16_autocast(cfg)
     _name_file_of_backbone(cfg)
@@ -115,6 +116,18 @@ def _make_work_dir(cfg: Config) -> None:
     except OSError as err:
         text = f'the work folder {cfg.work_dir} cannot be written: {err.strerror}'
         raise OSError(err.errno, f'{text}; name another by --work-dir') from err
+
+
+def _check_constructor(cfg: Config, wrapper: ConfigDict) -> None:
+    # That of mmpose decays by the names of other backbones: ours not at all, unsaid.
+    own, scope = 'LayerDecayOptimWrapperConstructor', cfg.get('default_scope')
+    backbone = (cfg.get('model', {}).get('backbone') or {}).get('type')
+    is_ours = backbone == 'sapiens2_mm.Sapiens2' and scope != 'sapiens2_mm'
+    if is_ours and wrapper.get('constructor') == own:
+        raise ValueError(
+            f'optim_wrapper.constructor {own!r} is looked for in {scope}, whose own '
+            f"does not know the layers of {backbone}; write 'sapiens2_mm.{own}'"
+        )
 
 
 def _check_epochs(cfg: Config) -> None:

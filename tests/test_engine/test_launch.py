@@ -199,7 +199,7 @@ def built(monkeypatch, tmp_path):
     monkeypatch.setattr(launch.Runner, 'from_cfg', lambda cfg: cfg)
 
     def built(**settings):
-        cfg = dict(model=dict(type='M'), work_dir=str(tmp_path), **settings)
+        cfg = {'model': dict(type='M'), 'work_dir': str(tmp_path), **settings}
         return launch.build_runner(Config(cfg))
 
     return built
@@ -259,3 +259,18 @@ def test_compile_of_a_config_compiles_the_backbone(tmp_path, monkeypatch):
     assert 'compile' not in cfgs[0] and not graphs
     model.backbone(torch.ones(1, 2))
     assert len(graphs) == 1 and names == ['backbone.weight', 'backbone.bias']
+
+
+@pytest.mark.parametrize('scope', ['mmpose', 'mmseg'])
+def test_layer_decay_of_a_host_is_not_taken_for_ours(scope, built):
+    name = 'LayerDecayOptimWrapperConstructor'
+    ours = dict(type='M', backbone=dict(type='sapiens2_mm.Sapiens2'))
+    wrapper = dict(constructor=name)
+    with pytest.raises(
+        ValueError, match=f"looked for in {scope}.*'sapiens2_mm.{name}'"
+    ):
+        built(default_scope=scope, optim_wrapper=wrapper, model=ours)
+    built(default_scope='sapiens2_mm', optim_wrapper=wrapper, model=ours)
+    built(default_scope=scope, optim_wrapper=wrapper)  # a model of the host
+    wrapper = dict(constructor=f'sapiens2_mm.{name}')
+    built(default_scope=scope, optim_wrapper=wrapper, model=ours)

@@ -69,6 +69,7 @@ def convert_checkpoint(
         state = official_to_ours(weights.task).forward(weights.state)
     else:
         state = to_transformers(weights.state, weights.task)
+        config = transformers_config(weights)
     if dtype is not None:
         state = {key: cast(key, value, dtype) for key, value in state.items()}
     path = destination / 'model.safetensors' if as_folder else destination
@@ -76,7 +77,7 @@ def convert_checkpoint(
         save_file(_without_shared_memory(state), temporary, metadata=entries)
     if as_folder:
         dtypes = {str(v.dtype).removeprefix('torch.') for v in state.values()}
-        config = transformers_config(weights, dtypes)
+        config['dtype'] = dtypes.pop() if len(dtypes) == 1 else 'float32'
         text = json.dumps(config, indent=2) + '\n'
         write_atomically(destination / 'config.json', text.encode())
     return entries

@@ -1,5 +1,6 @@
 """``config.json`` of a converted model, for ``from_pretrained`` of transformers."""
 
+from ..errors import CheckpointError
 from .official import OfficialWeights
 
 _CLASSES = {
@@ -12,7 +13,12 @@ _CLASSES = {
 }
 
 
-def transformers_config(weights: OfficialWeights, dtypes: set[str]) -> dict:
+def transformers_config(weights: OfficialWeights) -> dict:
+    """All but the dtype.
+
+    Raises:
+        CheckpointError: if transformers cannot build the head.
+    """
     sizes, state, start = weights.sizes(), weights.state, weights.prefix
     head_dims = sizes['embed_dims'] // sizes['num_heads']
     kv_heads = [
@@ -35,7 +41,6 @@ def transformers_config(weights: OfficialWeights, dtypes: set[str]) -> dict:
         layerscale_value=1e-4,
         pos_embed_rescale=None,
         normalize_backbone_outputs=False,
-        dtype=dtypes.pop() if len(dtypes) == 1 else 'float32',
     )
     if weights.task != 'pretrain':
         channels = state[f'decode_head.conv_{weights.task}.weight'].shape[0]
@@ -67,6 +72,11 @@ def _head_config(weights: OfficialWeights) -> dict:
     )
     if weights.task == 'pointmap':
         scale, final = weights.layers('scale_conv_layers'), 'scale_final_layer'
+        if len(weights.layers(final)) != 3:
+            raise CheckpointError(
+                'transformers knows scale heads with 2 hidden layers, this one has '
+                f'{len(weights.layers(final)) - 1}'
+            )
         config.update(
             scale_conv_out_channels=[layer.shape[0] for layer in scale],
             scale_conv_kernel_sizes=[layer.shape[2] for layer in scale],

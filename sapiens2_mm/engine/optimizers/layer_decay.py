@@ -1,5 +1,6 @@
 """Layer-wise learning rate decay for any model with a layered backbone."""
 
+from math import inf
 from typing import Any
 
 from mmengine.logging import MMLogger
@@ -36,9 +37,9 @@ class LayerDecayOptimWrapperConstructor:
             matching part counts.
 
     Raises:
-        ValueError: if ``paramwise_cfg`` has an unknown key, if no parameter is
-            trainable, or if a decay rate is given and no module of the model has
-            ``get_layer_depth``.
+        ValueError: if ``paramwise_cfg`` has an unknown key, if a rate is not in (0, 1]
+            or a factor negative, if no parameter is trainable, or if a decay rate is
+            given and no module of the model has ``get_layer_depth``.
 
     Source: Sapiens2 (arXiv 2604.21681), post-training optimizer of the released
     configs.
@@ -59,6 +60,17 @@ class LayerDecayOptimWrapperConstructor:
         self.layer_decay_rate = paramwise.get('layer_decay_rate', 1.0)
         self.no_decay_keys = tuple(paramwise.get('no_decay_keys', ('pos_embed',)))
         self.custom_keys = dict(paramwise.get('custom_keys', {}))
+        if not 0 < self.layer_decay_rate <= 1:  # nor nan
+            raise ValueError(
+                f'{type(self).__name__}: layer_decay_rate must be in (0, 1], got '
+                f'{self.layer_decay_rate}'
+            )
+        for key, factors in self.custom_keys.items():
+            if not all(0 <= factor < inf for factor in factors.values()):
+                raise ValueError(
+                    f'{type(self).__name__}: custom_keys[{key!r}] must be finite '
+                    f'factors, none of them negative, got {factors}'
+                )
 
     def __call__(self, model: nn.Module) -> OptimWrapper:
         if hasattr(model, 'module'):  # a distributed wrapper
@@ -118,9 +130,10 @@ class LayerDecayOptimWrapperConstructor:
         """Modules that know their layers, by prefix; the outermost are enough."""
         found: dict[str, nn.Module] = {}
         for name, module in model.named_modules():
-            inside = any(name.startswith(f'{outer}.') for outer in found)
-            if name and not inside and hasattr(module, 'get_layer_depth'):
-                found[name] = module
+            prefix = f'{name}.' if name else ''
+            inside = any(prefix.startswith(outer) for outer in found)
+            if not inside and hasattr(module, 'get_layer_depth'):
+                found[prefix] = module
         if self.layer_decay_rate != 1.0 and not found:
             raise ValueError(
                 f'layer_decay_rate is {self.layer_decay_rate}, but no module of '
@@ -130,8 +143,8 @@ class LayerDecayOptimWrapperConstructor:
 
     def _depth_scale(self, name: str, backbones: dict[str, nn.Module]) -> float:
         for prefix, module in backbones.items():
-            if name.startswith(f'{prefix}.'):
-                depth, num_depths = module.get_layer_depth(name, prefix=f'{prefix}.')
+            if name.startswith(prefix):
+                depth, num_depths = module.get_layer_depth(name, prefix=prefix)
                 return self.layer_decay_rate ** (num_depths - 1 - depth)
         return 1.0
 

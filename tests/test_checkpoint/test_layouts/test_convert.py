@@ -9,6 +9,7 @@ from tiny_models import DEEP_ARCH, SIZE, model_cfg, official
 from sapiens2_mm.apis import init_model
 from sapiens2_mm.checkpoint import CheckpointError
 from sapiens2_mm.checkpoint.layouts.convert import convert_checkpoint
+from sapiens2_mm.registry import MODELS
 
 TASKS = ('pose', 'seg', 'normal', 'pointmap', 'matting')
 CLASSES = {
@@ -224,3 +225,15 @@ def test_incomplete_file_and_wrong_task_are_refused(build, save, tmp_path):
     with pytest.raises(CheckpointError, match='holds a normal model, not a pose one'):
         convert_checkpoint(save(state), out, 'ours', task='pose')
     assert not out.exists()
+
+
+@pytest.mark.parametrize('hidden', [(8,), (8, 4, 4)])
+def test_a_scale_head_that_transformers_cannot_build_is_refused(hidden, save, tmp_path):
+    cfg = model_cfg('pointmap').model
+    cfg.decode_head.scale_hidden_channels = hidden
+    source = save(MODELS.build(cfg).state_dict(), 'ours.pth')
+    message = r'scale heads with 2 hidden layers, this one has 1|scale_final_layer\.7'
+    with pytest.raises(CheckpointError, match=message):
+        convert_checkpoint(source, tmp_path / 'hf', 'transformers')
+    assert not (tmp_path / 'hf').exists()
+    convert_checkpoint(source, tmp_path / 'official.safetensors', 'official')

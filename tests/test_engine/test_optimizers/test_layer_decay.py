@@ -121,3 +121,24 @@ def test_errors():
     frozen = nn.Linear(2, 2).requires_grad_(False)
     with pytest.raises(ValueError, match='no trainable parameter'):
         build_optim_wrapper(frozen, wrapper_cfg(rate=1.0))
+
+
+@pytest.mark.parametrize('rate', [-0.5, 0, 1.5, float('nan'), float('inf')])
+def test_rates_that_are_no_decay_are_refused(rate):
+    with pytest.raises(ValueError, match=r'layer_decay_rate must be in \(0, 1\], got'):
+        build_optim_wrapper(Model(), wrapper_cfg(rate))
+
+
+@pytest.mark.parametrize('factor', [-1.0, float('nan'), float('inf')])
+def test_factors_that_are_none_are_refused(factor):
+    custom = {'head': dict(lr_mult=factor)}
+    with pytest.raises(ValueError, match=r"custom_keys\['head'\] must be finite"):
+        build_optim_wrapper(Model(), wrapper_cfg(custom_keys=custom))
+
+
+def test_a_backbone_may_be_the_whole_model():
+    model = Model()
+    whole = settings_by_name(build_optim_wrapper(model, wrapper_cfg()))
+    alone = settings_by_name(build_optim_wrapper(model.backbone, wrapper_cfg()))
+    assert len(alone) == len(whole) - 2
+    assert all(whole[f'backbone.{name}'] == found for name, found in alone.items())
