@@ -19,6 +19,7 @@ class SeekingTrainLoop(IterBasedTrainLoop):
 
     A dataset, a sampler, and a model's ``mask_generator`` whose ``seed`` is None get
     the one of the run, in a resumed run that of its checkpoint; another seed stays.
+    Steps of the pipeline with a method ``follow`` (``DrawTokenMasks``) get the model.
 
     Args: as mmengine's ``IterBasedTrainLoop``.
 
@@ -45,6 +46,10 @@ class SeekingTrainLoop(IterBasedTrainLoop):
             if getattr(part, 'seed', 0) is None
         ]
         self._hand_on_seed(runner)  # before loader workers start
+        pipeline = getattr(dataloader.dataset, 'pipeline', None)
+        for step in getattr(pipeline, 'transforms', ()):
+            if hasattr(step, 'follow'):
+                step.follow(model)
         super().__init__(runner, dataloader, *args, **kwargs)
 
     def _hand_on_seed(self, runner: Runner) -> None:

@@ -18,6 +18,7 @@ pytest.importorskip('mmpretrain')
 
 from broken_images import stops_with_finite_weights, weights_of
 
+from sapiens2_mm.models.selfsup import BlockPatchMask
 from sapiens2_mm.registry import MODELS
 
 ARCH = dict(embed_dims=32, num_layers=2, num_heads=2, feedforward_channels=64)
@@ -29,7 +30,12 @@ PIPELINE = [
             dict(num_views=4, size=(64, 48), area=(0.2, 0.7), jitter_prob=0.8),
         ],
     ),
-    dict(type='mmpretrain.PackInputs', meta_keys=('img_path', 'skipped', 'position')),
+    dict(type='sapiens2_mm.DrawTokenMasks'),
+    dict(
+        type='mmpretrain.PackInputs',
+        algorithm_keys=('ids_keep',),
+        meta_keys=('img_path', 'skipped', 'position'),
+    ),
 ]
 
 
@@ -165,6 +171,22 @@ def test_the_seed_of_the_run_decides_everything(make_config, num_workers):
     assert not any(torch.equal(a, b) for a, b in zip(one.views, two.views, strict=True))
     assert not torch.equal(one.masks[0], two.masks[0])
     assert not torch.equal(weights['neck.mask_token'], others['neck.mask_token'])
+
+
+def test_loader_workers_draw_the_masks(make_config, monkeypatch):
+    def refuse(self, *args):
+        raise AssertionError('masks drawn by the training process')
+
+    def masks(num_workers: int) -> torch.Tensor:
+        cfg = make_config('run')
+        cfg.train_dataloader.num_workers = num_workers
+        with monkeypatch.context() as patch:
+            patch.setattr(BlockPatchMask, '__call__', refuse)
+            return first_batch(cfg)[0].masks[0]
+
+    mask = masks(1)
+    assert (mask.sum(1) == 36).all() and not torch.equal(mask[:2], mask[2:])
+    assert torch.equal(mask, masks(0))
 
 
 def test_an_explicit_seed_wins(make_config):
@@ -418,18 +440,6 @@ TWO_PROCESSES = """
 import sys
 from mmengine.config import Config
 from sapiens2_mm.engine import launch
-from sapiens2_mm.models.selfsup import BlockPatchMask, TokenMask
-
-draw = BlockPatchMask.__call__
-
-def one_mask_for_all(
-    self, num_views, batch_size, grid, first_sample=0, device='cpu'
-):
-    self.stream = 0  # else each process has its own masks
-    mask = draw(self, 1, 1, grid).mask
-    return TokenMask.from_bool(mask.expand(num_views * batch_size, -1))
-
-BlockPatchMask.__call__ = one_mask_for_all
 cfg = Config.fromfile(sys.argv[1])
 launch.build_runner(cfg).train()
 """

@@ -233,10 +233,28 @@ def attention_flops(model: nn.Module, args: argparse.Namespace, batch: int) -> f
     return student + decoder + teacher
 
 
+def mask_times(
+    model: nn.Module, grid: Size, clock: Callable[[], float], batch_size: int = 32
+) -> tuple[float, float]:
+    """Milliseconds of the training process: masks drawn there, and by the workers."""
+    generator, num_views = model.mask_generator, model.num_global_views
+    drawn = [generator.draw((n,), num_views, grid) for n in range(batch_size)]
+
+    def stack() -> TokenMask:
+        return TokenMask.from_ids_keep(np.stack(drawn, 1), grid[0] * grid[1])
+
+    here = seconds(lambda: generator(num_views, batch_size, grid), 5, clock)
+    return 1000 * here, 1000 * seconds(stack, 5, clock)
+
+
 def loader_speed(
-    size: Size, local: Size, num_images: int, clock: Callable[[], float]
+    model: nn.Module,
+    size: Size,
+    local: Size,
+    num_images: int,
+    clock: Callable[[], float],
 ) -> float:
-    """Images/s of one worker: read a JPEG of 1600x1200, make and pack six views."""
+    """Images/s of one worker: read a JPEG of 1600x1200, make views and masks, pack."""
     pipeline = [
         dict(
             type='sapiens2_mm.MultiViewCrop',
@@ -253,7 +271,12 @@ def loader_speed(
                 ),
             ],
         ),
-        dict(type='mmpretrain.PackInputs', meta_keys=('img_path', 'skipped')),
+        dict(type='sapiens2_mm.DrawTokenMasks'),
+        dict(
+            type='mmpretrain.PackInputs',
+            algorithm_keys=('ids_keep',),
+            meta_keys=('img_path', 'skipped'),
+        ),
     ]
     rng = np.random.default_rng(0)
     with tempfile.TemporaryDirectory() as folder:
@@ -262,6 +285,7 @@ def loader_speed(
             image = cv2.resize(image, (1200, 1600), interpolation=cv2.INTER_CUBIC)
             cv2.imwrite(f'{folder}/{number}.jpg', image)
         dataset = UnlabeledImageDataset(folder, pipeline=pipeline)
+        dataset.pipeline.transforms[1].follow(model)
         dataset[0, 0]
         start = clock()
         for draw in range(num_images):
@@ -323,7 +347,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     peak = matmul_peak(num_tokens, clock)
     measure(KEPT, KeepsMasked(model), views)
     del model
-    measure(ALONE, build_model(args, joint=False), big)
+    model = build_model(args, joint=False)
+    measure(ALONE, model, big)
     mae, side = build_mmpretrain_mae(args)
     measure(HOST, mae, torch.randn(2 * batch, 3, side, side), None)
 
@@ -335,7 +360,13 @@ def main(argv: Sequence[str] | None = None) -> None:
         f'peak {peak / 1e9:.1f} GFLOP/s; share {flops / time_ / peak:.2f}'
     )
     torch.set_num_threads(1)
-    speed = loader_speed(args.size, args.local_size, 24, clock)
+    grid = model.token_grid(big[0])
+    here, workers = mask_times(model, grid, clock)
+    print(
+        f'masks of 32 x 2 views: {here:.1f} ms of the training process if it draws '
+        f'them, {workers:.1f} ms if loader workers do'
+    )
+    speed = loader_speed(model, args.size, args.local_size, 24, clock)
     print(f'loader: {speed:.2f} images/s per worker')
 
 

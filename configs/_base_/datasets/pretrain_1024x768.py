@@ -15,7 +15,12 @@ train_pipeline = [
             ),
         ],
     ),
-    dict(type='mmpretrain.PackInputs', meta_keys=('img_path', 'skipped', 'position')),
+    dict(type='sapiens2_mm.DrawTokenMasks'),
+    dict(
+        type='mmpretrain.PackInputs',
+        algorithm_keys=('ids_keep',),
+        meta_keys=('img_path', 'skipped', 'position'),
+    ),
 ]
 train_dataloader = dict(
     batch_size=32,

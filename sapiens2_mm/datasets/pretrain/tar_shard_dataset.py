@@ -45,8 +45,8 @@ class TarShardDataset(IterableDataset):
     position.
 
     The pipeline starts with ``img`` (H, W, 3) uint8 BGR, ``img_path`` (shard and
-    member), ``rng``, ``skipped`` as in ``UnlabeledImageDataset``, and ``position``:
-    (reader within the process, block, images of the block).
+    member), ``rng``, ``draw`` and ``skipped`` as in ``UnlabeledImageDataset``, and
+    ``position``: (reader within the process, block, images of the block).
 
     Args:
         shards: a folder of ``.tar`` files, a path, command (``pipe:...``) or URL with
@@ -136,12 +136,13 @@ class TarShardDataset(IterableDataset):
         start = self.positions[reader] if self.positions else (0, 0)
         skipped: list[Skip] = []
         for block, shards in self._blocks(number, num_readers, start[0]):
-            seed = [self.seed or 0, number, block]
-            for place, (name, data) in enumerate(self._mix(shards, seed, skipped), 1):
+            rng = np.random.default_rng([self.seed or 0, number, block])
+            for place, (name, data) in enumerate(self._mix(shards, rng, skipped), 1):
                 if (block, place) <= start:
                     continue  # used before the run was stopped
-                rng = np.random.default_rng([*seed, place])
-                results = dict(img_path=name, rng=rng)
+                draw = number, block, place
+                results = dict(img_path=name, draw=draw)
+                results['rng'] = np.random.default_rng([self.seed or 0, *draw])
                 image = read_or_skip(
                     partial(decode_image, data, name),
                     name,
@@ -180,10 +181,9 @@ class TarShardDataset(IterableDataset):
         return self.shards[rng.permutation(len(self.shards))[index]]
 
     def _mix(
-        self, shards: list[str], seed: list[int], skipped: list[Skip]
+        self, shards: list[str], rng: np.random.Generator, skipped: list[Skip]
     ) -> Iterator[tuple[str, bytes]]:
         """Encoded images of some shards in random order."""
-        rng = np.random.default_rng(seed)
         streams = [self._images(shard, skipped) for shard in shards]
         buffer: list[tuple[str, bytes]] = []
         while streams:

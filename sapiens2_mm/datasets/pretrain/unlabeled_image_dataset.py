@@ -24,8 +24,9 @@ class UnlabeledImageDataset(CustomDataset):
     many there are.
 
     The dataset reads the image itself: its pipeline starts with ``img`` (H, W, 3)
-    uint8 BGR, ``img_path``, the numpy generator ``rng`` and ``skipped``, the list of
-    (name, reason) of images that could not be used and that this one replaces.
+    uint8 BGR, ``img_path``, the numpy generator ``rng``, the numbers ``draw`` that tell
+    the sample from all others of the run, and ``skipped``, the list of (name, reason)
+    of images that could not be used and that this one replaces.
     It takes an index, or the pair (index, draw) of ``DrawSampler``; a draw gives the
     same ``rng``, and therefore the same views, whenever it is asked for.
 
@@ -77,14 +78,13 @@ class UnlabeledImageDataset(CustomDataset):
     def __getitem__(self, index: int | tuple[int, int]) -> dict:
         if not self._fully_initialized:
             self.full_init()
-        if isinstance(index, tuple):
-            index, draw = index
-            rng = np.random.default_rng([self.seed or 0, draw])
-        else:
-            rng = np.random.default_rng(np.random.randint(2**31))
+        if not isinstance(index, tuple):
+            index = index, np.random.randint(2**31)
+        index, draw = index
+        rng = np.random.default_rng([self.seed or 0, draw])
         skipped: list[Skip] = []
         while True:
-            results = {**self.get_data_info(index), 'rng': rng}
+            results = {**self.get_data_info(index), 'rng': rng, 'draw': (draw,)}
             path = results['img_path']
             image = read_or_skip(
                 lambda reduction, path=path: read_image(path, reduction=reduction),

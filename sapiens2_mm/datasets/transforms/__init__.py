@@ -18,6 +18,7 @@ from .multi_view import MultiViewCrop
 from .photometric import PhotometricDistortion, RandomSolarize
 from .resize import AreaCubicResize, DenseResize, Letterbox
 from .targets import PointmapTarget, RelativeDepthTarget
+from .token_masks import DrawTokenMasks
 
 __all__ = [
     'AreaCubicResize',
@@ -26,6 +27,7 @@ __all__ = [
     'DenseRandomFlip',
     'DenseRandomScale',
     'DenseResize',
+    'DrawTokenMasks',
     'FilterByMask',
     'FilterFlatAlbedo',
     'FilterForeground',

@@ -29,8 +29,7 @@ def koleo(features: Tensor, others: Tensor | None = None, first: int = 0) -> Ten
         return 0 * unit.sum()
     with torch.no_grad():  # the choice of the neighbor has no gradient
         similarity = unit @ others.T
-        rows = torch.arange(len(unit), device=unit.device)
-        similarity[rows, rows + first] = -torch.inf
+        similarity.diagonal(first).fill_(-torch.inf)
         nearest = similarity.argmax(1)
     distance = torch.linalg.vector_norm(unit - others[nearest], dim=-1)
     return -torch.log(distance + _EPS).mean()

@@ -1,6 +1,7 @@
 """Which patches the student does not see."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,20 +20,26 @@ class TokenMask:
     Args:
         mask: (B, N) bool, True where a token is masked.
         ids_keep: (B, n) long, ascending indices of the visible tokens.
-        ids_restore: (B, N) long, position of each token in the sequence
-            "visible tokens in order, then masked tokens in order".
     """
 
     mask: Tensor
     ids_keep: Tensor
-    ids_restore: Tensor
 
     @classmethod
-    def from_bool(cls, mask: Tensor) -> 'TokenMask':
-        """Derive the indices from (B, N) bool with equal counts in all rows."""
-        num_keep = int((~mask[0]).sum())
-        order = torch.argsort(mask.int(), dim=1, stable=True)
-        return cls(mask, order[:, :num_keep], torch.argsort(order, dim=1))
+    def from_ids_keep(
+        cls, ids_keep: np.ndarray, num_tokens: int, device: torch.device | str = 'cpu'
+    ) -> 'TokenMask':
+        """Masks by their visible tokens, all samples of the first view first.
+
+        Args:
+            ids_keep: (V, B, n) int, ascending, of V views of B samples.
+            num_tokens: N.
+            device: where the result goes; without waiting for it.
+        """
+        ids_keep = torch.from_numpy(ids_keep).flatten(0, 1)
+        ids_keep = ids_keep.to(device, non_blocking=True).long()
+        mask = torch.ones(len(ids_keep), num_tokens, dtype=torch.bool, device=device)
+        return cls(mask.scatter_(1, ids_keep, False), ids_keep)
 
 
 @TASK_UTILS.register_module()
@@ -44,8 +51,9 @@ class BlockPatchMask:
     fewer than ``min_block`` tokens are missing (or 10 in a row add nothing), single
     tokens fill the rest. Otherwise it is a uniformly random subset.
 
-    Masks depend on ``seed``, ``stream`` and the number of the sample only, not on how
-    samples are batched. A run over several processes gives each its own ``stream``.
+    Masks depend on ``seed`` and the key of the sample only, not on how samples are
+    batched. Where the model draws them, the key is ``stream``, of which each process of
+    a run has its own, and the number of the sample.
 
     Args:
         mask_ratio: share of masked tokens.
@@ -114,6 +122,29 @@ class BlockPatchMask:
         Raises:
             ValueError: if the grid is too small to keep and to mask a token.
         """
+        ids_keep = [
+            self.draw((self.stream, first_sample + number), num_views, grid)
+            for number in range(batch_size)
+        ]
+        num_tokens = grid[0] * grid[1]
+        return TokenMask.from_ids_keep(np.stack(ids_keep, 1), num_tokens, device)
+
+    def draw(
+        self, key: Sequence[int], num_views: int, grid: tuple[int, int]
+    ) -> np.ndarray:
+        """Masks for the views of a sample, each view with its own draw and coin.
+
+        Args:
+            key: numbers that tell the sample from all others of the run.
+            num_views: V.
+            grid: (rows, columns) of tokens.
+
+        Returns:
+            (V, n) int, ascending indices of the visible tokens.
+
+        Raises:
+            ValueError: if the grid is too small to keep and to mask a token.
+        """
         num_tokens = grid[0] * grid[1]
         num_mask = int(self.mask_ratio * num_tokens)
         if not 0 < num_mask < num_tokens:
@@ -121,16 +152,15 @@ class BlockPatchMask:
                 f'BlockPatchMask: mask_ratio {self.mask_ratio} masks {num_mask} tokens '
                 f'of a grid of {grid}; use larger views or another ratio'
             )
-        masks = np.empty((num_views, batch_size, num_tokens), dtype=bool)
-        for b in range(batch_size):
-            key = [self.seed or 0, self.stream, first_sample + b]
-            rng = np.random.default_rng(key)
-            for v in range(num_views):
-                block = rng.random() < self.block_prob
-                draw = self.draw_blocks if block else self.draw_patches
-                masks[v, b] = draw(rng, grid, num_mask).reshape(-1)
-        masks = torch.from_numpy(masks.reshape(-1, num_tokens)).to(device)
-        return TokenMask.from_bool(masks)
+        rng = np.random.default_rng([self.seed or 0, *key])
+        ids_keep = []
+        for _ in range(num_views):
+            block = rng.random() < self.block_prob
+            mask = (self.draw_blocks if block else self.draw_patches)(
+                rng, grid, num_mask
+            )
+            ids_keep.append(np.flatnonzero(~mask))
+        return np.stack(ids_keep)
 
     @staticmethod
     def draw_patches(

@@ -1,7 +1,9 @@
 """Pretraining of a Sapiens2 backbone."""
 
+import math
 from collections.abc import Callable
 
+import numpy as np
 import torch
 from mmpretrain.models.selfsup import BaseSelfSupervisor
 from mmpretrain.structures import DataSample
@@ -11,6 +13,7 @@ from sapiens2_mm.registry import MODELS, TASK_UTILS
 
 from ..losses.contrast import target_entropies
 from ..losses.reconstruction import patch_statistics, unpatchify
+from .counter import read_count, set_count
 from .ema_teacher import EMATeacher
 from .masking import TokenMask
 
@@ -83,6 +86,7 @@ class Sapiens2Pretrain(BaseSelfSupervisor):
         # mmpretrain's own default is a bare name, which its scope alone can find.
         data_preprocessor = {
             'type': 'mmpretrain.SelfSupDataPreprocessor',
+            'non_blocking': True,
             **(data_preprocessor or {}),
         }
         super().__init__(
@@ -151,25 +155,27 @@ class Sapiens2Pretrain(BaseSelfSupervisor):
 
     def restart(self) -> None:
         """Begin the schedules and masks of a new run with the weights there are."""
-        self.iteration.zero_()
-        self.num_samples.zero_()
+        set_count(self.iteration, 0)
+        set_count(self.num_samples, 0)
 
     @torch.no_grad()
     def after_step(self) -> None:
         """Move teacher and center; to be called once after each optimizer step."""
+        iteration = read_count(self.iteration)
         if self.teacher is not None:
-            self.teacher.update(self.backbone, self.head, self.iteration)
+            self.teacher.update(self.backbone, self.head, iteration)
             self.centering.update()
-        self.iteration += 1
+        set_count(self.iteration, iteration + 1)
 
     def loss(
         self, inputs: list[Tensor], data_samples: list[DataSample] | None = None
     ) -> dict[str, Tensor]:
-        """Losses of a batch.
+        """Losses of a batch, without waiting for its device.
 
         Args:
             inputs: one (B, 3, H, W) tensor per view.
-            data_samples: not used.
+            data_samples: with ``ids_keep`` of ``DrawTokenMasks``; without, the masks
+                are drawn here, which takes half a millisecond per image or more.
 
         Returns:
             Weighted losses ``loss_mae``, ``loss_contrast`` and ``loss_koleo``, and for
@@ -195,11 +201,7 @@ class Sapiens2Pretrain(BaseSelfSupervisor):
         if self.head is not None and self.num_local_views:
             locals_ = torch.cat(inputs[num_globals:])
         grid = self.token_grid(globals_)
-        mask = self.mask_generator(
-            num_globals, batch_size, grid, int(self.num_samples), globals_.device
-        )
-        if self.training:
-            self.num_samples += batch_size
+        mask = self._token_mask(data_samples, batch_size, grid, globals_.device)
         encoded, cls_token = self.encode_views(globals_, mask, locals_)
         pred = self.neck(encoded, mask, grid, cls_token[: len(globals_)])
         losses = dict(
@@ -208,6 +210,23 @@ class Sapiens2Pretrain(BaseSelfSupervisor):
         if self.head is not None:
             losses.update(self._contrast(globals_, cls_token, batch_size))
         return losses
+
+    def _token_mask(
+        self,
+        data_samples: list[DataSample] | None,
+        batch_size: int,
+        grid: tuple[int, int],
+        device: torch.device,
+    ) -> TokenMask:
+        first = read_count(self.num_samples)
+        if self.training:
+            set_count(self.num_samples, first + batch_size)
+        if data_samples and 'ids_keep' in data_samples[0]:
+            ids_keep = np.stack([sample.ids_keep for sample in data_samples], 1)
+            return TokenMask.from_ids_keep(ids_keep, grid[0] * grid[1], device)
+        return self.mask_generator(
+            self.num_global_views, batch_size, grid, first, device
+        )
 
     def token_grid(self, images: Tensor) -> tuple[int, int]:
         """Rows and columns of tokens of (B, 3, H, W) images."""
@@ -249,7 +268,7 @@ class Sapiens2Pretrain(BaseSelfSupervisor):
     def _contrast(
         self, globals_: Tensor, cls_token: Tensor, batch_size: int
     ) -> dict[str, Tensor]:
-        iteration = int(self.iteration)
+        iteration = read_count(self.iteration)
         temperature = self.contrast_loss.teacher_temperature_at(iteration)
         views = (-1, batch_size)  # of the first dimension, to (V, B)
         targets = self.centering(
@@ -264,9 +283,7 @@ class Sapiens2Pretrain(BaseSelfSupervisor):
         with torch.no_grad():
             entropy, of_mean = target_entropies(targets)
             losses['teacher_entropy'] = entropy
-            losses['teacher_kl_uniform'] = (
-                entropy.new_tensor(self.head.num_prototypes).log() - entropy
-            )
+            losses['teacher_kl_uniform'] = math.log(self.head.num_prototypes) - entropy
             losses['teacher_entropy_of_mean'] = of_mean
             losses['teacher_mutual_information'] = of_mean - entropy
             losses['cls_std'] = cls_token.float().std(1, correction=0).mean()

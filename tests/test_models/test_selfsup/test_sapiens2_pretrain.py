@@ -112,7 +112,7 @@ def test_order_of_the_visible_tokens_does_not_matter():
     images = torch.randn(2, 3, 128, 96)
     mask = model.mask_generator(1, 2, (8, 6))
     order = torch.randperm(12)
-    shuffled = TokenMask(mask.mask, mask.ids_keep[:, order], mask.ids_restore)
+    shuffled = TokenMask(mask.mask, mask.ids_keep[:, order])
     losses = []
     for m in (mask, shuffled):
         patches, cls_token = model.encode_views(images, m, None)
