@@ -9,7 +9,25 @@ from mmcv.transforms import BaseTransform
 from mmcv.transforms.utils import cache_randomness
 
 
-class RandomTransform(BaseTransform):
+class Transform(BaseTransform):
+    """A step that names itself if a step before it is missing."""
+
+    def __call__(self, results: dict[str, Any]) -> dict[str, Any] | None:
+        """``transform``.
+
+        Raises:
+            ValueError: if ``results`` lacks a key.
+        """
+        try:
+            return super().__call__(results)
+        except KeyError as err:
+            raise ValueError(
+                f'{type(self).__name__}: the sample of {results.get("img_path")} has '
+                f'no {err}; put the step that sets it before this one'
+            ) from err
+
+
+class RandomTransform(Transform):
     """A change made with probability ``prob``.
 
     A subclass says which parameters the change has and how it is made. Inside mmcv's

@@ -3,13 +3,14 @@
 from typing import Any
 
 import numpy as np
-from mmcv.transforms import BaseTransform
 
 from sapiens2_mm.registry import TRANSFORMS
 
+from .base import Transform
+
 
 @TRANSFORMS.register_module()
-class FilterForeground(BaseTransform):
+class FilterForeground(Transform):
     """Drop a training sample whose foreground is too small after augmentation.
 
     The dataset then takes another random sample. Foreground is what is neither 0 nor
@@ -36,7 +37,7 @@ class FilterForeground(BaseTransform):
 
 
 @TRANSFORMS.register_module()
-class FilterByMask(BaseTransform):
+class FilterByMask(Transform):
     """Drop a training sample with too few or too many valid pixels.
 
     Args:
@@ -59,7 +60,7 @@ class FilterByMask(BaseTransform):
 
 
 @TRANSFORMS.register_module()
-class FilterFlatAlbedo(BaseTransform):
+class FilterFlatAlbedo(Transform):
     """Drop a training sample whose albedo is of one color.
 
     Args:

@@ -5,18 +5,18 @@ from typing import Any
 
 import numpy as np
 import torch
-from mmcv.transforms import BaseTransform
 
 from sapiens2_mm.registry import TRANSFORMS
 from sapiens2_mm.structures import DenseDataSample
 
+from .base import Transform
 from .maps import present_maps
 
 _OTHER_FIELDS = ('gt_scale', 'intrinsics', 'ori_intrinsics')
 
 
 @TRANSFORMS.register_module()
-class PackDenseInputs(BaseTransform):
+class PackDenseInputs(Transform):
     """Make tensors and a ``DenseDataSample`` of the results.
 
     Every map and camera that is there goes into the sample.

@@ -5,7 +5,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from mmcv.transforms import BaseTransform
 
 from sapiens2_mm.registry import TRANSFORMS
 
@@ -14,7 +13,7 @@ from ..io.image import read_image, to_bgr_uint8
 from ..io.label_image import read_label_image
 from ..seg.label_map import UNKNOWN, label_lookup
 from .annotation_decoding import DECODERS, set_cameras
-from .base import check_choice, get_entry
+from .base import Transform, check_choice, get_entry
 from .maps import MAPS, resize_nearest
 
 OPAQUE = 0.996  # from this alpha on, the image shows nothing but the foreground
@@ -30,7 +29,7 @@ class UnknownLabel(ValueError):
 
 # MMSegInferencer looks for the second name in a pipeline and makes it the third.
 @TRANSFORMS.register_module(['LoadImage', 'LoadImageFromFile', 'InferencerLoader'])
-class LoadImage(BaseTransform):
+class LoadImage(Transform):
     """Put an image into the results, from a file or an array.
 
     Required keys: ``img_path``, or ``img`` (an array as ``to_bgr_uint8`` takes it); a
@@ -76,7 +75,7 @@ class LoadImage(BaseTransform):
 
 # MMSegInferencer takes steps of the second name out of a pipeline.
 @TRANSFORMS.register_module(['LoadSegAnnotations', 'LoadAnnotations'])
-class LoadSegAnnotations(BaseTransform):
+class LoadSegAnnotations(Transform):
     """Put the class ids of a mask file into the results.
 
     In training it follows the loading of the image. In evaluation it stands after the
@@ -142,7 +141,7 @@ class LoadSegAnnotations(BaseTransform):
 
 
 @TRANSFORMS.register_module()
-class LoadDenseAnnotations(BaseTransform):
+class LoadDenseAnnotations(Transform):
     """Read maps, their mask and the camera of an image.
 
     A map is a ``.png`` (8 or 16 bits), ``.npy`` or ``.npz`` file (its array of the
@@ -236,7 +235,7 @@ class LoadDenseAnnotations(BaseTransform):
 
 
 @TRANSFORMS.register_module()
-class LoadMatte(BaseTransform):
+class LoadMatte(Transform):
     """Read ``alpha_path``: a single channel, or RGBA with straight colors.
 
     Float files hold values in [0, 1]. With RGBA the foreground is known everywhere.

@@ -5,13 +5,12 @@ import math
 import cv2
 import numpy as np
 import torch
-from mmcv.transforms import BaseTransform
 from torchvision.transforms import InterpolationMode
 from torchvision.transforms.v2 import functional as F
 
 from sapiens2_mm.registry import TRANSFORMS
 
-from .base import check_range
+from .base import Transform, check_range
 
 Crop = tuple[int, int, int, int]  # top, left, height, width, pixels
 _CROP_TRIES = 10
@@ -179,7 +178,7 @@ def _gray(image: np.ndarray) -> np.ndarray:
 
 
 @TRANSFORMS.register_module()
-class MultiViewCrop(BaseTransform):
+class MultiViewCrop(Transform):
     """Replace an image by several random views of it.
 
     Required key: ``img`` (H, W, 3) uint8 BGR. Optional key: ``rng``, the numpy

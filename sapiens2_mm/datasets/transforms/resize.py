@@ -4,16 +4,15 @@ from math import floor
 from typing import Any, Literal
 
 import cv2
-from mmcv.transforms import BaseTransform
 
 from sapiens2_mm.registry import TRANSFORMS
 
-from .base import check_choice
+from .base import Transform, check_choice
 from .maps import pad, present_maps, resize_sample, shifted_camera, update_cameras
 
 
 @TRANSFORMS.register_module()
-class Letterbox(BaseTransform):
+class Letterbox(Transform):
     """Resize with the aspect kept and pad both sides evenly.
 
     The padding is 0 in the image and invalid in the masks; left and top get the
@@ -72,7 +71,7 @@ class Letterbox(BaseTransform):
 
 
 @TRANSFORMS.register_module()
-class DenseResize(BaseTransform):
+class DenseResize(Transform):
     """Resize to the network's size without keeping the aspect.
 
     Modified keys: as of ``Letterbox``. Set key: ``padding``, zeros.
@@ -115,7 +114,7 @@ _ENLARGE = dict(bicubic=cv2.INTER_CUBIC, bilinear=cv2.INTER_LINEAR)
 
 
 @TRANSFORMS.register_module()
-class AreaCubicResize(BaseTransform):
+class AreaCubicResize(Transform):
     """Resize the image to one size, whatever its aspect; masks by nearest pixel.
 
     Area interpolation if the image becomes narrower, else bicubic.

@@ -3,9 +3,10 @@
 from typing import Any
 
 import numpy as np
-from mmcv.transforms import BaseTransform
 
 from sapiens2_mm.registry import TRANSFORMS
+
+from .base import Transform
 
 
 def unproject(depth: np.ndarray, intrinsics: np.ndarray) -> np.ndarray:
@@ -26,7 +27,7 @@ def unproject(depth: np.ndarray, intrinsics: np.ndarray) -> np.ndarray:
 
 
 @TRANSFORMS.register_module()
-class PointmapTarget(BaseTransform):
+class PointmapTarget(Transform):
     """Points from depth and camera, and the scale of the canonical camera.
 
     Goes after the geometric transforms.
@@ -72,7 +73,7 @@ class PointmapTarget(BaseTransform):
 
 
 @TRANSFORMS.register_module()
-class RelativeDepthTarget(BaseTransform):
+class RelativeDepthTarget(Transform):
     """Depth relative to the valid pixels: 0 nearest, 1 farthest.
 
     Goes after the geometric transforms. A sample without depth differences is

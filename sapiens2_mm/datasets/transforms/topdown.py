@@ -7,14 +7,19 @@ from mmpose.structures.bbox import get_udp_warp_matrix
 
 from sapiens2_mm.registry import TRANSFORMS
 
-# mmpose's own, whose defaults are the official ones. The upper and lower body come from
-# the ``type`` of each keypoint in the metainfo.
-Sapiens2RandomHalfBody = RandomHalfBody
-TRANSFORMS.register_module('Sapiens2RandomHalfBody', module=RandomHalfBody)
+from .base import Transform
 
 
 @TRANSFORMS.register_module()
-class Sapiens2TopdownAffine(TopdownAffine):
+class Sapiens2RandomHalfBody(Transform, RandomHalfBody):
+    """mmpose's own, whose defaults are the official ones.
+
+    The upper and lower body come from the ``type`` of each keypoint in the metainfo.
+    """
+
+
+@TRANSFORMS.register_module()
+class Sapiens2TopdownAffine(Transform, TopdownAffine):
     """mmpose's ``TopdownAffine`` with UDP, bicubic where the crop is enlarged.
 
     Differs from mmpose's in two points: enlarged crops are sampled bicubically, and

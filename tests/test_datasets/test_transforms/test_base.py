@@ -2,12 +2,14 @@ import numpy as np
 import pytest
 from mmcv.transforms.utils import cache_random_params
 
+from sapiens2_mm.datasets import FilterByMask, PointmapTarget
 from sapiens2_mm.datasets.transforms.base import (
     RandomTransform,
     check_choice,
     check_range,
     get_entry,
 )
+from sapiens2_mm.registry import TRANSFORMS
 
 
 class Draw(RandomTransform):
@@ -61,3 +63,18 @@ def test_check_choice_and_get_entry():
     assert get_entry(dict(k=None), 'k', 'go') is None
     with pytest.raises(ValueError, match=r'sample of a\.jpg has no k; do this'):
         get_entry(dict(img_path='a.jpg'), 'k', 'do this')
+
+
+def test_a_step_names_itself_if_one_before_it_is_missing():
+    with pytest.raises(ValueError, match=r"FilterByMask: .*a\.jpg has no 'gt_mask'"):
+        FilterByMask()(dict(img_path='a.jpg'))
+    step = PointmapTarget()
+    with pytest.raises(ValueError, match=r"PointmapTarget: .* has no 'intrinsics'"):
+        step(dict(gt_depth=np.ones((4, 3))))
+
+
+def test_half_body_without_keypoints():
+    pytest.importorskip('mmpose')
+    step = TRANSFORMS.build(dict(type='sapiens2_mm.Sapiens2RandomHalfBody', prob=1.0))
+    with pytest.raises(ValueError, match=r"HalfBody: .* has no 'keypoints"):
+        step(dict(img_path='a.jpg', upper_body_ids=[0], lower_body_ids=[1]))
