@@ -20,7 +20,7 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument(
         'dst',
         help='.safetensors file to write; for transformers, a folder gets '
-        'model.safetensors and config.json',
+        'model.safetensors, config.json and preprocessor_config.json',
     )
     parser.add_argument('--to', choices=LAYOUTS, required=True, help='names to write')
     parser.add_argument(
@@ -29,13 +29,26 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument(
         '--task', choices=TASKS, help='only needed if the keys do not tell the task'
     )
+    parser.add_argument(
+        '--image-size',
+        type=int,
+        nargs=2,
+        metavar=('HEIGHT', 'WIDTH'),
+        default=(1024, 768),
+        help='that the model was trained with; for the folder of transformers',
+    )
     return parser.parse_args()
 
 
 def main() -> None:
     args = parse_args()
     entries = convert_checkpoint(
-        args.src, args.dst, args.to, DTYPES.get(args.dtype), args.task
+        args.src,
+        args.dst,
+        args.to,
+        DTYPES.get(args.dtype),
+        args.task,
+        tuple(args.image_size),
     )
     for name, value in entries.items():
         print(f'{name}: {value}')

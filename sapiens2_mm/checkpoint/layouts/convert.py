@@ -12,7 +12,7 @@ from ..io.atomic import replacing, write_atomically
 from ..io.reader import cast, read_checkpoint
 from .names import LAYOUTS, official_to_ours, to_transformers
 from .official import check_complete, to_official
-from .transformers_config import transformers_config
+from .transformers_config import processor_config, transformers_config
 
 _FILES = ('.safetensors', '.pth', '.pt', '.bin', '.ckpt', '.json')
 
@@ -23,19 +23,24 @@ def convert_checkpoint(
     to: str,
     dtype: torch.dtype | None = None,
     task: str | None = None,
+    image_size: tuple[int, int] = (1024, 768),
 ) -> dict[str, str]:
     """Write a checkpoint as safetensors with the names of another layout.
 
     Args:
         source: any form ``read_checkpoint`` reads, in any layout.
         destination: a ``.safetensors`` file. For ``transformers`` it may be a folder,
-            which then gets ``model.safetensors`` and ``config.json`` and can be given
-            to ``from_pretrained``.
+            which then gets ``model.safetensors``, ``config.json`` and
+            ``preprocessor_config.json`` and can be given to ``from_pretrained`` of
+            ``AutoModel`` and ``AutoImageProcessor``. Keypoints and classes keep the
+            names that a run of ours knows.
         to: ``'official'``, ``'ours'`` or ``'transformers'``.
         dtype: of the floating weights; None keeps theirs. Rotary periods keep theirs.
         task: one of ``names.TASKS``. Needed where the keys do not tell, in a file of
             transformers with other numbers of channels than the released ones;
             ``'pretrain'`` takes the backbone alone.
+        image_size: (height, width) in pixels that the model was trained with, which
+            no file tells; for the folder of transformers.
 
     Returns:
         The text entries of the written header: layout, arch, task, source and sizes.
@@ -53,7 +58,8 @@ def convert_checkpoint(
     if destination.exists() and destination.is_dir() != as_folder:
         kind = 'file' if as_folder else 'folder'
         raise CheckpointError(f'{destination} is a {kind} already; name another one')
-    weights = to_official(read_checkpoint(source)['state_dict'], str(source), task)
+    checkpoint = read_checkpoint(source)
+    weights = to_official(checkpoint['state_dict'], str(source), task)
     check_complete(weights, str(source))
     entries = {
         'format': 'pt',
@@ -69,7 +75,8 @@ def convert_checkpoint(
         state = official_to_ours(weights.task).forward(weights.state)
     else:
         state = to_transformers(weights.state, weights.task)
-        config = transformers_config(weights)
+        metainfo = checkpoint['meta'].get('dataset_meta') or {}
+        config = transformers_config(weights, image_size, metainfo)
     if dtype is not None:
         state = {key: cast(key, value, dtype) for key, value in state.items()}
     path = destination / 'model.safetensors' if as_folder else destination
@@ -78,8 +85,11 @@ def convert_checkpoint(
     if as_folder:
         dtypes = {str(v.dtype).removeprefix('torch.') for v in state.values()}
         config['dtype'] = dtypes.pop() if len(dtypes) == 1 else 'float32'
-        text = json.dumps(config, indent=2) + '\n'
-        write_atomically(destination / 'config.json', text.encode())
+        processor = processor_config(weights.task, image_size)
+        files = {'config.json': config, 'preprocessor_config.json': processor}
+        for name, content in files.items():
+            text = json.dumps(content, indent=2) + '\n'
+            write_atomically(destination / name, text.encode())
     return entries
 
 

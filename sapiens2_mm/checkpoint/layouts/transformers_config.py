@@ -13,8 +13,24 @@ _CLASSES = {
 }
 
 
-def transformers_config(weights: OfficialWeights) -> dict:
+def processor_config(task: str, image_size: tuple[int, int]) -> dict:
+    """``preprocessor_config.json``, for ``AutoImageProcessor``."""
+    return dict(
+        image_processor_type='Sapiens2ImageProcessor',
+        size=dict(height=image_size[0], width=image_size[1]),
+        do_pad=task in ('normal', 'pointmap'),
+    )
+
+
+def transformers_config(
+    weights: OfficialWeights, image_size: tuple[int, int], metainfo: dict
+) -> dict:
     """All but the dtype.
+
+    Args:
+        weights: of the model.
+        image_size: (height, width) in pixels.
+        metainfo: of the data it was trained with, for the names of the channels.
 
     Raises:
         CheckpointError: if transformers cannot build the head.
@@ -35,7 +51,7 @@ def transformers_config(weights: OfficialWeights) -> dict:
         num_key_value_heads_per_layer=kv_heads,
         num_register_tokens=state[start + 'storage_tokens'].shape[1],
         patch_size=sizes['patch_size'],
-        image_size=[1024, 768],
+        image_size=list(image_size),
         key_bias=True,
         use_gated_mlp=True,
         layerscale_value=1e-4,
@@ -44,7 +60,11 @@ def transformers_config(weights: OfficialWeights) -> dict:
     )
     if weights.task != 'pretrain':
         channels = state[f'decode_head.conv_{weights.task}.weight'].shape[0]
-        labels = {str(index): f'LABEL_{index}' for index in range(channels)}
+        names = metainfo.get('classes') or metainfo.get('keypoint_id2name') or {}
+        names = list(names.values() if isinstance(names, dict) else names)
+        if len(names) != channels:
+            names = [f'LABEL_{index}' for index in range(channels)]
+        labels = {str(index): str(name) for index, name in enumerate(names)}
         config['id2label'] = labels
         config['label2id'] = {name: int(index) for index, name in labels.items()}
         config['head_config'] = _head_config(weights)

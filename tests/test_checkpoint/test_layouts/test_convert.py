@@ -237,3 +237,29 @@ def test_a_scale_head_that_transformers_cannot_build_is_refused(hidden, save, tm
         convert_checkpoint(source, tmp_path / 'hf', 'transformers')
     assert not (tmp_path / 'hf').exists()
     convert_checkpoint(source, tmp_path / 'official.safetensors', 'official')
+
+
+@pytest.mark.parametrize('task', ['pose', 'seg'])
+def test_a_folder_opens_by_the_auto_classes(task, build, save, tmp_path):
+    """Names and size are those of the run, numbers ours by the recipe of the page."""
+    transformers = pytest.importorskip('transformers')
+    state = build(task, 3).state_dict()
+    names = dict(enumerate(['nose', 'left eye', 'right eye']))
+    meta = dict(classes=[*names.values()]) if task == 'seg' else {}
+    meta = dict(dataset_meta=meta or dict(keypoint_id2name=names))
+    source = save(dict(state_dict=state, meta=meta), 'ours.pth')
+    convert_checkpoint(source, tmp_path / 'hf', 'transformers', image_size=SIZE)
+
+    processor = transformers.AutoImageProcessor.from_pretrained(tmp_path / 'hf')
+    assert (processor.size['height'], processor.size['width']) == SIZE
+    backbone = transformers.AutoModel.from_pretrained(tmp_path / 'hf')
+    assert backbone.config.id2label == names
+    assert list(backbone.config.image_size) == list(SIZE)
+    theirs = getattr(transformers, CLASSES[task]).from_pretrained(tmp_path / 'hf')
+    ours = init_model(model_cfg(task, 3, rope_dtype='fp32'), source)
+    ours.backbone.rope_embed.reset_parameters()
+    image = torch.randn(1, 3, *SIZE, generator=torch.Generator().manual_seed(1))
+    for one, other in zip(
+        outputs(ours, image), outputs(theirs.eval(), image), strict=True
+    ):
+        torch.testing.assert_close(one, other, atol=1e-4, rtol=1e-4)
