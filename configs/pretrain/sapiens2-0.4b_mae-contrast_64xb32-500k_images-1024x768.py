@@ -13,3 +13,7 @@ train_dataloader = dict(
     dataset=dict(data_root=data_root, min_short_side=384),
 )
 auto_scale_lr = dict(base_batch_size=2048)
+# For probing: max_keep_ckpts does not count these.
+default_hooks = dict(
+    checkpoint=dict(keep=[100_000, 200_000, 300_000, 400_000]),
+)

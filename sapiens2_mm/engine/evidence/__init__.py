@@ -1,0 +1,1 @@
+"""What pretraining teaches: equal processor time, frozen features, linear probes."""
