@@ -20,9 +20,9 @@ RELEASED = 'pose/sapiens2-0.4b_udp-heatmap_8xb6-10k_humans308-1024x768.py'
 def source(repo_dir, tmp_path_factory) -> Path:
     """A copy of the repository, which a build may write into."""
     folder = tmp_path_factory.mktemp('source') / 'repo'
-    for name in ('sapiens2_mm', 'configs', 'tools'):
+    for name in ('sapiens2_mm', 'configs', 'tools', 'projects'):
         shutil.copytree(repo_dir / name, folder / name, symlinks=True)
-    for name in ('setup.cfg', 'pyproject.toml', 'README.md'):
+    for name in ('setup.cfg', 'pyproject.toml', 'README.md', 'LICENSE', 'NOTICE'):
         shutil.copy(repo_dir / name, folder / name)
     return folder
 
@@ -98,6 +98,13 @@ def test_wheel_ships_configs_tools_and_tables(wheel, tmp_path):
     assert (mim / 'configs' / '_base_' / 'default_runtime.py').is_file()
 
 
+def test_wheel_renders_the_default_data(wheel, tmp_path):
+    pytest.importorskip('anny')
+    arguments = ('-m', 'projects.synthetic_humans', 'out', '--size', '64x48')
+    run(wheel, tmp_path, *arguments, '--num-train', 1, '--num-val', 0)
+    assert (tmp_path / 'out' / 'annotations' / 'train.json').is_file()
+
+
 @pytest.mark.parametrize('kind', ['wheel', 'editable'])
 def test_mmengine_finds_our_configs_in_a_process_without_us(kind, request, tmp_path):
     pytest.importorskip('mmpose')
@@ -141,3 +148,48 @@ def test_inherited_config_trains_and_tests_anywhere(
     assert 0 <= metrics['coco/AP'] <= 1
     assert (tmp_path / 'out.pkl').stat().st_size > 0
     assert len(list((tmp_path / 'show' / 'test').glob('*.png'))) == 2
+
+
+def host_run(python, data_dir, tmp_path, name, host):
+    """A config over ours and a function that runs a tool of a host on it."""
+    config = tmp_path / 'mine.py'
+    loader = dict(num_workers=0, persistent_workers=False, batch_size=2)
+    loader['dataset'] = dict(data_root=str(data_dir / 'synthetic_humans'))
+    config.write_text(
+        f"_base_ = ['sapiens2_mm::{name}']\n"
+        f'train_dataloader = {loader}\nval_dataloader = {loader}\n'
+        'test_dataloader = val_dataloader\n'
+        'train_cfg = dict(max_iters=1, val_interval=1)\n'
+    )
+    tools = Path(pytest.importorskip(host).__file__).parent / '.mim' / 'tools'
+    if not tools.is_dir():
+        pytest.skip(f'this {host} was installed without its tools')
+    return lambda tool, *arguments: run(
+        python, tmp_path, tools / tool, config, *arguments
+    )
+
+
+def test_tools_of_mmpose_take_our_configs(wheel, data_dir, tmp_path):
+    name = 'pose/sapiens2-tiny_udp-heatmap_1xb8_humans308-256x192.py'
+    tool = host_run(wheel, data_dir, tmp_path, name, 'mmpose')
+    tool('train.py', '--work-dir', 'run')
+    shown = ('--show-dir', 'show', '--dump', 'all.pkl', '--out', 'metrics.json')
+    tool('test.py', 'run/iter_1.pth', '--work-dir', 'run', *shown)
+    assert len(list((tmp_path / 'show' / 'test').glob('*.png'))) == 2
+    assert 'coco/AP' in json.loads((tmp_path / 'metrics.json').read_text())
+    browse = ('--output-dir', 'browsed', '--not-show', '--mode', 'transformed')
+    tool('misc/browse_dataset.py', *browse)
+    assert len(list((tmp_path / 'browsed').iterdir())) == 4
+    assert 'Flops' in tool('analysis_tools/get_flops.py', '--input-shape', 256, 192)
+
+
+def test_tools_of_mmseg_take_our_configs(wheel, data_dir, tmp_path):
+    name = 'seg/sapiens2-tiny_deconv_1xb4_humans29-256x192.py'
+    tool = host_run(wheel, data_dir, tmp_path, name, 'mmseg')
+    tool('train.py', '--work-dir', 'run')
+    shown = ('--show-dir', 'show', '--out', 'labels')
+    tool('test.py', 'run/iter_1.pth', '--work-dir', 'run', *shown)
+    assert len(list((tmp_path / 'show').rglob('*.png'))) == 2
+    assert len(list((tmp_path / 'labels').glob('*.png'))) == 2
+    tool('analysis_tools/browse_dataset.py', '--output-dir', 'browsed', '--not-show')
+    assert len(list((tmp_path / 'browsed').iterdir())) == 4
