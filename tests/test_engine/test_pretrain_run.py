@@ -293,7 +293,7 @@ def test_accumulation_equals_a_larger_batch(make_config):
         cfg = make_config(f'by{accumulate}', max_iters=3 * accumulate)
         cfg.model.koleo_loss = None
         cfg.train_dataloader.batch_size = batch_size
-        cfg.optim_wrapper.optimizer = dict(type='SGD', lr=0.1)
+        cfg.optim_wrapper.optimizer = dict(type='SGD', lr=0.01)
         cfg.optim_wrapper.accumulative_counts = accumulate
         cfg.optim_wrapper.clip_grad = None
         cfg.param_scheduler = []

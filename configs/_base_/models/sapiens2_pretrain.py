@@ -46,6 +46,7 @@ custom_hooks = [
     dict(type='sapiens2_mm.PretrainDataHook'),
     dict(type='sapiens2_mm.ReconstructionHook', interval=1000),
     dict(type='sapiens2_mm.ExportBackboneHook'),
+    dict(type='sapiens2_mm.LossGradientHook', interval=200),
 ]
 visualizer = dict(
     type='mmengine.Visualizer', vis_backends=[dict(type='LocalVisBackend')]

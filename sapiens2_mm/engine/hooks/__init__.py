@@ -3,6 +3,7 @@
 from .atomic_checkpoint_hook import AtomicCheckpointHook
 from .export_backbone_hook import ExportBackboneHook
 from .load_checkpoint_hook import LoadCheckpointHook
+from .loss_gradient_hook import LossGradientHook
 from .metainfo_check_hook import MetainfoCheckHook
 from .non_finite_loss_hook import NonFiniteLossHook
 from .pretrain_data_hook import PretrainDataHook
@@ -15,6 +16,7 @@ __all__ = [
     'AtomicCheckpointHook',
     'ExportBackboneHook',
     'LoadCheckpointHook',
+    'LossGradientHook',
     'MetainfoCheckHook',
     'NonFiniteLossHook',
     'PretrainDataHook',
