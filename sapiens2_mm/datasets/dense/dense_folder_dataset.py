@@ -9,6 +9,8 @@ from mmengine.dataset import BaseDataset
 from sapiens2_mm.registry import DATASETS
 
 from ..io.folder import IMAGE_SUFFIXES, check_complete, check_folders, files_by_name
+from ..transforms.annotation_decoding import DECODERS
+from ..transforms.base import check_choice
 
 MAP_SUFFIXES = ('.npy', '.npz', '.png')
 
@@ -40,8 +42,8 @@ class DenseFolderDataset(BaseDataset):
     Raises:
         FileNotFoundError: if a folder or a sample's file is missing, or there is no
             image; names folder and files.
-        ValueError: if two files of a folder have the same name, such as ``1.npy`` and
-            a picture ``1.png`` of it.
+        ValueError: for an unknown field, and if two files of a folder have the same
+            name, such as ``1.npy`` and a picture ``1.png`` of it.
     """
 
     FOLDERS = dict(
@@ -68,6 +70,8 @@ class DenseFolderDataset(BaseDataset):
     ) -> None:
         data_prefix = data_prefix or {}
         check_folders(data_prefix, self.FOLDERS, type(self).__name__)
+        for field in fields:
+            check_choice('DenseFolderDataset: field', field, list(DECODERS))
         self.fields = tuple(fields)
         self.with_camera = with_camera
         self.with_mask = with_mask

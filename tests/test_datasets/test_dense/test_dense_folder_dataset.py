@@ -127,3 +127,9 @@ def test_unreadable_training_image_is_named(folder):
     with pytest.raises(ValueError, match=r'cannot read image .*rgb/b\.png'):
         for index in range(3):
             dataset[index]
+
+
+@pytest.mark.parametrize('fields', [('none',), [3], 'normal'])
+def test_unknown_fields(tmp_path, fields):
+    with pytest.raises(ValueError, match=r"field must be one of .*'depth'"):
+        DenseFolderDataset(str(tmp_path), fields=fields)
