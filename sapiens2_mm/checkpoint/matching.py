@@ -14,6 +14,7 @@ from .layouts.names import (
     task_of,
     without_wrappers,
 )
+from .layouts.other_forms import check_plain_weights
 
 # A head is the same network for another number of channels but for these layers.
 _LAST_LAYERS = ('conv_', 'final_layer', 'cls_seg')
@@ -76,9 +77,12 @@ def match(state: dict[str, Tensor], model: nn.Module, source: str) -> Match:
 
     Raises:
         CheckpointError: if no key matches, the window tokenizer of a 4K model is on
-            one side only, or the backbone of the checkpoint has more blocks.
+            one side only, the backbone of the checkpoint has more blocks, or it holds
+            adapters or quantized weights.
     """
     names = {**dict(model.named_parameters()), **_persistent_buffers(model)}
+    if not any('lora_' in name for name in names):  # a run with adapters of its own
+        check_plain_weights(state, source)
     renamed, unexpected = _rename(state, set(names), source)
     found = Match(unexpected=unexpected, backbone=_backbone_of(names))
     for key, tensor in renamed.items():
