@@ -127,13 +127,18 @@ class LayerDecayOptimWrapperConstructor:
         return ordered
 
     def _layered_modules(self, model: nn.Module) -> dict[str, nn.Module]:
-        """Modules that know their layers, by prefix; the outermost are enough."""
+        """Modules that know their layers, by prefix; the outermost are enough.
+
+        The model itself counts if nothing in it does: mmpretrain's know the layers of
+        their backbone, but no prefix.
+        """
         found: dict[str, nn.Module] = {}
         for name, module in model.named_modules():
-            prefix = f'{name}.' if name else ''
-            inside = any(prefix.startswith(outer) for outer in found)
-            if not inside and hasattr(module, 'get_layer_depth'):
-                found[prefix] = module
+            inside = any(name.startswith(outer) for outer in found)
+            if name and not inside and hasattr(module, 'get_layer_depth'):
+                found[f'{name}.'] = module
+        if not found and hasattr(model, 'get_layer_depth'):
+            found[''] = model
         if self.layer_decay_rate != 1.0 and not found:
             raise ValueError(
                 f'layer_decay_rate is {self.layer_decay_rate}, but no module of '
