@@ -56,7 +56,7 @@ def main() -> None:
         launch.use_bf16_autocast(cfg)
     if args.auto_scale_lr:
         launch.scale_lr_to_batch(cfg)
-    launch.build_runner(cfg).train()
+    launch.train(launch.build_runner(cfg))
 
 
 if __name__ == '__main__':

@@ -109,6 +109,21 @@ def build_runner(cfg: Config) -> Runner:
     return runner
 
 
+def train(runner: Runner) -> None:
+    """Train; a loader worker that was killed is one error, wherever it shows first.
+
+    Raises:
+        RuntimeError: if a worker of a loader died, of lack of memory as a rule.
+    """
+    try:
+        runner.train()
+    except (ConnectionError, EOFError) as err:  # of the pipe to the worker
+        raise RuntimeError(
+            'a loader worker was killed while it handed over data; most often memory '
+            "ran out: lower num_workers, batch_size or the loader's prefetch_factor"
+        ) from err
+
+
 def _make_work_dir(cfg: Config) -> None:
     try:
         Path(cfg.work_dir).mkdir(parents=True, exist_ok=True)
