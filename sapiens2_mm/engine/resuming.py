@@ -7,7 +7,8 @@ from typing import Any
 
 from mmengine.hooks import EMAHook, ParamSchedulerHook
 from mmengine.optim import OptimWrapper, OptimWrapperDict
-from mmengine.runner import Runner
+from mmengine.runner import EpochBasedTrainLoop, Runner
+from torch import Tensor
 
 from sapiens2_mm.checkpoint.errors import CheckpointError, holds_weights_only, listed
 
@@ -31,6 +32,22 @@ def check_training_state(runner: Runner, checkpoint: dict, source: str) -> None:
     """
     if 'optimizer' not in checkpoint or 'iter' not in checkpoint['meta']:
         raise holds_weights_only(source)
+    wrong = _wrong_parts(checkpoint, isinstance(runner.optim_wrapper, OptimWrapperDict))
+    if wrong:
+        raise CheckpointError(
+            f'cannot resume from {source}: {listed(wrong)} in it are not what a run '
+            'writes; take an older file, or start from its weights by load_from'
+        )
+    meta, by_epoch = (
+        checkpoint['meta'],
+        isinstance(runner.train_loop, EpochBasedTrainLoop),
+    )
+    at, end = ('epoch', runner.max_epochs) if by_epoch else ('iter', runner.max_iters)
+    if not 0 <= meta['epoch'] <= meta['iter'] or meta[at] > end:
+        raise CheckpointError(
+            f'cannot resume from {source}: it stands at epoch {meta["epoch"]}, iter '
+            f'{meta["iter"]}, and this run ends at {at} {end}; let the run be longer'
+        )
     averages = any(isinstance(hook, EMAHook) for hook in runner.hooks)
     if 'ema_state_dict' in checkpoint and not averages:
         raise CheckpointError(
@@ -38,6 +55,42 @@ def check_training_state(runner: Runner, checkpoint: dict, source: str) -> None:
             'without the EMAHook, would go on from the averages. Put the hook back '
             'into custom_hooks, or start a new run from the averages by load_from'
         )
+    names = {f'module.{key}' for key in checkpoint['state_dict']}
+    lost = names - checkpoint.get('ema_state_dict', names).keys()
+    if lost:
+        raise CheckpointError(
+            f'cannot resume from {source}: its ema_state_dict lacks {listed(lost)}; '
+            'start a new run from its weights by load_from instead'
+        )
+
+
+def _wrong_parts(checkpoint: dict, several: bool) -> list[str]:
+    """What in a checkpoint has another form than mmengine and our hooks need."""
+    optimizer = dict(state=dict, param_groups=[dict(params=list)])
+    forms = dict(
+        meta=dict(iter=int, epoch=int),
+        message_hub=dict(log_scalars=dict, runtime_info=dict, resumed_keys=dict),
+        optimizer={str: optimizer} if several else optimizer,
+    )
+    if 'ema_state_dict' in checkpoint:
+        forms['ema_state_dict'] = {str: Tensor}
+    if isinstance(checkpoint.get('param_schedulers'), dict):
+        forms['param_schedulers'] = {str: [dict]}
+    elif 'param_schedulers' in checkpoint:
+        forms['param_schedulers'] = [dict]
+    return [key for key in forms if not _has_form(checkpoint.get(key), forms[key])]
+
+
+def _has_form(value: Any, form: Any) -> bool:
+    if isinstance(form, list):  # of values of one form
+        return isinstance(value, list) and all(_has_form(v, form[0]) for v in value)
+    if not isinstance(form, dict):
+        return isinstance(value, form)
+    if not isinstance(value, dict):
+        return False
+    if str in form:
+        return all(_has_form(v, form[str]) for v in value.values())
+    return all(_has_form(value.get(key), form[key]) for key in form)
 
 
 def check_same_optimizer(runner: Runner, checkpoint: dict, source: str) -> None:

@@ -9,6 +9,7 @@ import torch
 from mmengine.hooks import Hook
 from mmengine.runner import Runner
 
+from sapiens2_mm.checkpoint.errors import CheckpointError, shown
 from sapiens2_mm.registry import HOOKS
 
 from ..loops import SeekingTrainLoop
@@ -77,6 +78,17 @@ class RandomStateHook(Hook):
     def after_load_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
         if runner._resume and runner.world_size == 1:
             self._resumed = checkpoint.get('random_state')
+            own = get_random_state()
+            try:
+                set_random_state(self._resumed or own)
+            except (TypeError, ValueError, LookupError, RuntimeError) as err:
+                source = getattr(checkpoint, 'source', 'the checkpoint')
+                raise CheckpointError(
+                    f'cannot resume from {source}: its random_state is none of torch, '
+                    f'numpy and Python ({shown(err)}); start from it by load_from'
+                ) from err
+            finally:
+                set_random_state(own)
 
     def before_train_epoch(self, runner: Runner) -> None:
         if self._resumed is None:
