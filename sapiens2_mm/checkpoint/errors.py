@@ -1,29 +1,31 @@
 """What can be wrong with a checkpoint, and how it is said."""
 
 from collections.abc import Iterable
-from pathlib import Path
 
 _MAX_LISTED = 8
+_MAX_CHARACTERS = 200
 
 
 class CheckpointError(ValueError):
     """A checkpoint cannot be read, or does not fit the model."""
 
 
-def listed(names: Iterable[str]) -> str:
+def shown(text: object) -> str:
+    """Text of a file for a message: one line, without control codes, cut if long."""
+    text = str(text)
+    more = len(text) - _MAX_CHARACTERS
+    text = text[:_MAX_CHARACTERS]
+    if not text.isprintable():
+        text = ascii(text)[1:-1]
+    return f'{text}... ({more} more characters)' if more > 0 else text
+
+
+def listed(names: Iterable[object]) -> str:
     """The first names, and how many more there are."""
     names = list(names)
     more = len(names) - _MAX_LISTED
-    text = ', '.join(names[:_MAX_LISTED])
+    text = ', '.join(map(shown, names[:_MAX_LISTED]))
     return f'{text}, and {more} more' if more > 0 else text
-
-
-def unreadable(path: Path, err: Exception) -> CheckpointError:
-    """The error for a file whose bytes are not what they claim to be."""
-    return CheckpointError(
-        f'cannot read {path}: damaged or no checkpoint ({path.stat().st_size} bytes, '
-        f'{type(err).__name__}: {err}); get the file again'
-    )
 
 
 def holds_weights_only(source: str) -> CheckpointError:

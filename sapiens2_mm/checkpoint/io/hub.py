@@ -14,14 +14,16 @@ import torch
 from mmengine.dist import barrier, is_main_process
 from tqdm import tqdm
 
-from ..errors import CheckpointError
+from ..errors import CheckpointError, shown
 from .atomic import replacing
+from .file_kind import other_kind
 from .shard_index import INDEX_SUFFIX, shards_of
 
 _FORM = 'hf://OWNER/REPO[@REVISION][/FILE]'
 _HUB_ADDRESS = re.compile(
     r'hf://(?P<repo>[^/@]+/[^/@]+)(@(?P<revision>[^/]+))?(/(?P<file>.+))?'
 )
+_TIMEOUT = 60  # seconds without an answer
 _CHECKSUM = re.compile(r'-([0-9a-f]{8,})\.')
 _OFFICIAL_REPO = re.compile(r'[^/]+/sapiens2-(?P<task>[a-z]+)-(?P<size>[0-9a-z.\-]+)')
 
@@ -193,8 +195,8 @@ def download_url(url: str) -> Path:
     """
     parts = urlsplit(url)
     name = unquote(PurePosixPath(parts.path).name)
-    if not name:
-        raise CheckpointError(f'{url} names no file')
+    if not name or name != PurePosixPath(name).name or '\\' in name or len(name) > 200:
+        raise CheckpointError(f'{shown(url)} names no file')
     folder = Path(torch.hub.get_dir(), 'checkpoints')
     if not _CHECKSUM.search(name):
         place = f'{urljoin(url, ".")}?{parts.query}'
@@ -220,12 +222,15 @@ def _download_url(url: str, path: Path) -> None:
     digest, received = hashlib.sha256(), 0
     try:
         request = Request(url, headers={'User-Agent': 'sapiens2_mm'})
-        with urlopen(request) as response, replacing(path) as temporary:
-            expected = response.headers.get('Content-Length')
+        with (
+            urlopen(request, timeout=_TIMEOUT) as response,
+            replacing(path) as temporary,
+        ):
+            expected = response.length  # None if the server says none, or nonsense
             with (
                 open(temporary, 'wb') as file,
                 tqdm(
-                    total=int(expected) if expected else None,
+                    total=expected,
                     desc=path.name,
                     unit='B',
                     unit_scale=True,
@@ -237,8 +242,11 @@ def _download_url(url: str, path: Path) -> None:
                     digest.update(chunk)
                     received += len(chunk)
                     progress.update(len(chunk))
-            if expected and received != int(expected):
+            if expected is not None and received != expected:
                 raise ConnectionError(f'{received} of {expected} bytes arrived')
+            kind = other_kind(temporary, path.suffix)
+            if kind:
+                raise ConnectionError(f'the server sent {kind}, {received} bytes')
             found = digest.hexdigest()
             if checksum and not found.startswith(checksum[1]):
                 raise ConnectionError(f'SHA-256 {found[:12]} is not that of its name')

@@ -15,16 +15,20 @@ from safetensors import SafetensorError, safe_open
 from safetensors import __version__ as safetensors_version
 from torch import Tensor
 
-from ..errors import CheckpointError, holds_weights_only, unreadable
+from ..errors import CheckpointError, holds_weights_only, listed
+from .file_kind import unreadable
 from .hub import download_hub_file, download_url
+from .limits import Budget
+from .plain_values import UnsafePickleError
 from .shard_index import INDEX_SUFFIX, shards_of
-from .unpickler import RestrictedPickle, UnsafePickleError
+from .torch_file import is_zip, read_torch_file
 
 PERIODS = 'rope_embed.periods'  # a buffer that keeps its dtype when weights are cast
 Location = str | torch.device | Callable | dict | None
 
 # Where tools put the weights, in the order the official loader looks.
 _WRAPPERS = ('state_dict', 'model', 'teacher', 'model_state_dict', 'module')
+_MAX_HEADER = 1 << 23  # bytes, of some 80,000 tensors
 _CAN_READ = digit_version(safetensors_version) >= digit_version('0.8.0')
 
 
@@ -140,7 +144,7 @@ def _read_file(
             return _read_shards(path, map_location, dtype), {}
         if path.suffix == '.safetensors' or _looks_like_safetensors(path):
             return _read_safetensors(path, map_location, dtype)
-        return _read_pickle(path, map_location), {}
+        return read_torch_file(path, map_location), {}
     except UnsafePickleError as err:
         raise _unsafe(path, err) from err
     except (CheckpointError, torch.OutOfMemoryError):
@@ -182,12 +186,6 @@ def _looks_like_safetensors(path: Path) -> bool:
     return head[8:] == b'{' and 8 + size <= os.path.getsize(path)
 
 
-def _is_zip(path: Path) -> bool:
-    """Whether ``torch.save`` wrote it, whatever its name is."""
-    with open(path, 'rb') as file:
-        return file.read(4) == b'PK\x03\x04'
-
-
 def _read_safetensors(
     path: Path, map_location: Location, dtype: torch.dtype | None
 ) -> tuple[dict[str, Tensor], dict[str, str]]:
@@ -195,13 +193,18 @@ def _read_safetensors(
     options = dict(framework='pt', device=str(device))
     if dtype is not None and _CAN_READ:
         options['backend'] = 'pread'  # pages of a mapped file would add up
-    if _is_zip(path):
+    if is_zip(path):
         raise CheckpointError(f'{path} is a file of torch.save; rename it to .pth')
+    with open(path, 'rb') as file:
+        header = int.from_bytes(file.read(8), 'little')
+    if _MAX_HEADER < header < os.path.getsize(path):  # its reader would take ten times
+        raise CheckpointError(f'{path} has a header of {header} bytes; it is no model')
+    budget = Budget(os.path.getsize(path))
     with safe_open(path, **options) as file:
-        tensors = {
-            key: cast(key, file.get_tensor(key), dtype)
-            for key in file.keys()  # noqa: SIM118
-        }
+        tensors = {}
+        for key in file.keys():  # noqa: SIM118
+            budget.spend_on_tensor(file.get_slice(key).get_shape(), 0)
+            tensors[key] = cast(key, file.get_tensor(key), dtype)
         return tensors, file.metadata() or {}
 
 
@@ -217,38 +220,10 @@ def _read_shards(
         tensors.update(_read_safetensors(shard, map_location, dtype)[0])
     lost = sorted(set(shards) - set(tensors))
     if lost:
-        raise CheckpointError(f'{path} lists {lost[:5]}, which no shard holds')
-    return tensors
-
-
-def _read_pickle(path: Path, map_location: Location) -> Any:
-    is_zip = _is_zip(path)
-    if is_zip:
-        sizes = _record_sizes(path)
-        module = RestrictedPickle(lambda key: sizes.get(f'data/{key}', 0))
-    else:
-        module = RestrictedPickle(lambda key: path.stat().st_size)
-    return torch.load(
-        path,
-        map_location=map_location,
-        pickle_module=module,
-        weights_only=False,  # the unpickler above is the stricter one for our files
-        mmap=is_zip,  # optimizer states are not read where they are not used
-    )
-
-
-def _record_sizes(path: Path) -> dict[str, int]:
-    """Record of a file of ``torch.save`` -> its bytes, without the outer folder."""
-    with zipfile.ZipFile(path) as archive:
-        records = archive.infolist()
-    sizes = {record.filename.partition('/')[2]: record.file_size for record in records}
-    if 'constants.pkl' in sizes:  # torch.load would run it as TorchScript
-        raise CheckpointError(f'{path} is a TorchScript program, no weight file')
-    if len(sizes) != len(records) or any(r.compress_type for r in records):
         raise CheckpointError(
-            f'{path} has compressed or repeated records; save it anew'
+            f'{path} lists [{listed(map(repr, lost))}], which no shard holds'
         )
-    return sizes
+    return tensors
 
 
 def _unwrap(checkpoint: Any, source: str, entries: dict[str, str]) -> Checkpoint:
@@ -263,10 +238,17 @@ def _unwrap(checkpoint: Any, source: str, entries: dict[str, str]) -> Checkpoint
             break
         weights = inner[0]
     if not isinstance(weights, dict) or not _has_tensors(weights):
-        keys = f' keys {list(weights)[:8]}' if isinstance(weights, dict) else ''
+        keys = (
+            f' keys [{listed(map(repr, weights))}]' if isinstance(weights, dict) else ''
+        )
         raise CheckpointError(
             f'{source} holds no weights: expected a dict of tensors, bare or under one '
             f'of {list(_WRAPPERS)}, got a {type(weights).__name__}{keys}'
+        )
+    unnamed = [key for key in weights if not isinstance(key, str)]
+    if unnamed:
+        raise CheckpointError(
+            f'{source} has weights under {listed(map(repr, unnamed))}; expected names'
         )
     result['state_dict'] = weights
     if not isinstance(result.get('meta'), dict):

@@ -3,9 +3,11 @@
 import json
 from pathlib import Path
 
-from ..errors import CheckpointError, unreadable
+from ..errors import CheckpointError, shown
+from .file_kind import unreadable
 
 INDEX_SUFFIX = '.safetensors.index.json'
+_MAX_BYTES = 1 << 21  # some 20,000 weights
 
 
 def shards_of(path: Path) -> dict[str, str]:
@@ -14,14 +16,20 @@ def shards_of(path: Path) -> dict[str, str]:
     Raises:
         CheckpointError: if ``path`` is no such index, or names a file elsewhere.
     """
+    if path.stat().st_size > _MAX_BYTES:
+        raise CheckpointError(f'{path} has over {_MAX_BYTES} bytes; it is no index')
     try:
         index = json.loads(path.read_text(encoding='utf-8'))
-    except ValueError as err:
+    except (ValueError, RecursionError) as err:
         raise unreadable(path, err) from err
     shards = index.get('weight_map') if isinstance(index, dict) else None
     if not isinstance(shards, dict):
         raise CheckpointError(f'{path} has no "weight_map"; it is no safetensors index')
-    outside = [n for n in shards.values() if type(n) is not str or Path(n).name != n]
-    if outside:
-        raise CheckpointError(f'{path} names {outside[0]!r}, a file outside its folder')
+    for name in shards.values():
+        if type(name) is not str or Path(name).name != name or '\\' in name:
+            raise CheckpointError(
+                f'{path} names {shown(repr(name))}, a file outside its folder'
+            )
+        if not name.endswith('.safetensors') or len(name.encode()) > 200:
+            raise CheckpointError(f'{path} names {shown(name)}, no safetensors file')
     return shards

@@ -7,11 +7,11 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
-from ..errors import CheckpointError
+from ..errors import CheckpointError, shown
 from ..io.atomic import replacing, write_atomically
 from ..io.reader import cast, read_checkpoint
 from .names import LAYOUTS, official_to_ours, to_transformers
-from .official import check_complete, to_official
+from .official import OfficialWeights, check_complete, to_official
 from .transformers_config import processor_config, transformers_config
 
 _FILES = ('.safetensors', '.pth', '.pt', '.bin', '.ckpt', '.json')
@@ -59,32 +59,35 @@ def convert_checkpoint(
         kind = 'file' if as_folder else 'folder'
         raise CheckpointError(f'{destination} is a {kind} already; name another one')
     checkpoint = read_checkpoint(source)
-    weights = to_official(checkpoint['state_dict'], str(source), task)
-    check_complete(weights, str(source))
-    entries = {
-        'format': 'pt',
-        'layout': to,
-        'arch': weights.arch(),
-        'task': weights.task,
-        'source': Path(source).name if Path(source).exists() else str(source),
-        **{name: str(value) for name, value in weights.sizes().items()},
-    }
-    if to == 'official':
-        state = weights.state
-    elif to == 'ours':
-        state = official_to_ours(weights.task).forward(weights.state)
-    else:
-        state = to_transformers(weights.state, weights.task)
+    try:
+        weights = to_official(checkpoint['state_dict'], str(source), task)
+        check_complete(weights, str(source))
+        state = _in_layout(weights, to)
+        if dtype is not None:
+            state = {key: cast(key, value, dtype) for key, value in state.items()}
         metainfo = checkpoint['meta'].get('dataset_meta') or {}
-        config = transformers_config(weights, image_size, metainfo)
-    if dtype is not None:
-        state = {key: cast(key, value, dtype) for key, value in state.items()}
+        config = {}
+        if to == 'transformers':
+            config = transformers_config(weights, image_size, metainfo)
+        dtypes = {str(v.dtype).removeprefix('torch.') for v in state.values()}
+        config['dtype'] = dtypes.pop() if len(dtypes) == 1 else 'float32'
+        entries = {
+            'format': 'pt',
+            'layout': to,
+            'arch': weights.arch(),
+            'task': weights.task,
+            'source': Path(source).name if Path(source).exists() else str(source),
+            **{name: str(value) for name, value in weights.sizes().items()},
+        }
+    except CheckpointError:
+        raise
+    except _WRONG_SHAPES as err:
+        text = f'{source} has weights of wrong shapes or names'
+        raise CheckpointError(f'{text} ({type(err).__name__}: {shown(err)})') from err
     path = destination / 'model.safetensors' if as_folder else destination
     with replacing(path) as temporary:
         save_file(_without_shared_memory(state), temporary, metadata=entries)
     if as_folder:
-        dtypes = {str(v.dtype).removeprefix('torch.') for v in state.values()}
-        config['dtype'] = dtypes.pop() if len(dtypes) == 1 else 'float32'
         processor = processor_config(weights.task, image_size)
         files = {'config.json': config, 'preprocessor_config.json': processor}
         for name, content in files.items():
@@ -93,11 +96,24 @@ def convert_checkpoint(
     return entries
 
 
+# What follows from a weight that is there and has other dimensions than expected.
+_WRONG_SHAPES = (LookupError, ValueError, TypeError, ArithmeticError, RuntimeError)
+
+
+def _in_layout(weights: OfficialWeights, to: str) -> dict[str, Tensor]:
+    if to == 'official':
+        return weights.state
+    if to == 'ours':
+        return official_to_ours(weights.task).forward(weights.state)
+    return to_transformers(weights.state, weights.task)
+
+
 def _without_shared_memory(state: dict[str, Tensor]) -> dict[str, Tensor]:
     """The same weights, contiguous and each in memory of its own, for safetensors."""
     out, seen = {}, set()
     for key, value in state.items():
         value = value.contiguous()
-        out[key] = value.clone() if value.data_ptr() in seen else value
-        seen.add(value.data_ptr())
+        memory = value.untyped_storage().data_ptr()
+        out[key] = value.clone() if memory in seen else value
+        seen.add(memory)
     return out

@@ -8,7 +8,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from ..errors import CheckpointError
+from ..errors import CheckpointError, listed, shown
 
 _FIELD = re.compile(r'\{(\w)(?:\*(\d+))?\}')
 
@@ -25,7 +25,7 @@ def _compile(pattern: str) -> re.Pattern:
     parts, end = [], 0
     for match in _FIELD.finditer(pattern):
         name = match[1]
-        values = 'weight|bias' if name == 'p' else r'\d+'
+        values = 'weight|bias' if name == 'p' else '[0-9]{1,4}'
         parts += [re.escape(pattern[end : match.start()]), f'(?P<{name}>{values})']
         end = match.end()
     return re.compile(''.join(parts) + re.escape(pattern[end:]))
@@ -155,11 +155,14 @@ class KeyMap:
         self, state: Mapping[str, Tensor], direction: str, source: str, target: str
     ) -> dict[str, Tensor]:
         rest, out = dict(state), {}
-        for rule in self.rules:
-            getattr(rule, direction)(rest, out)
+        try:
+            for rule in self.rules:
+                getattr(rule, direction)(rest, out)
+        except (RuntimeError, TypeError) as err:  # of torch: shapes that do not fit
+            raise CheckpointError(f'no {source} weights: {shown(err)}') from err
         if rest:
             raise CheckpointError(
                 f'{len(rest)} keys are no {source} names and cannot become {target} '
-                f'ones: {sorted(rest)[:8]}'
+                f'ones: {listed(sorted(rest))}'
             )
         return out

@@ -142,10 +142,11 @@ def to_our_names(state: dict[str, Tensor]) -> dict[str, Tensor]:
     Weights that are not known to be of a Sapiens2 model are returned as they are.
     """
     if is_transformers(state):
-        task = task_of(state)
+        tensors = {k: v for k, v in state.items() if isinstance(v, Tensor)}
+        task = task_of(tensors)
         if task is None:
             return state
-        state = from_transformers(state, task)
+        state = from_transformers(tensors, task)
     if 'backbone.storage_tokens' in state and _HEAD + 'conv_pose.weight' in state:
         old, new = _HEAD, 'head.'
         return {
@@ -174,7 +175,7 @@ def task_of(state: dict[str, Tensor]) -> str | None:
         return None if heads else 'pretrain'
     if any(key.startswith('scale_head.') for key in state):
         return 'pointmap'
-    channels = predictor.shape[0]
+    channels = len(predictor) if predictor.ndim else 0
     if 'decode_head.input_conv.convolution.weight' in state:
         return {3: 'normal', 4: 'matting'}.get(channels)
     return {308: 'pose', 29: 'seg'}.get(channels)

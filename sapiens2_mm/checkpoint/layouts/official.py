@@ -64,19 +64,24 @@ class OfficialWeights:
         """Numbers of the architecture, read off the shapes."""
         weights, start = self.state, self.prefix
         channels = weights[start + 'patch_embed.projection.weight'].shape
-        blocks = {
-            int(key.removeprefix(start).split('.')[1])
-            for key in weights
-            if key.startswith(start + 'blocks.')
-        }
         head_dims = weights[start + 'blocks.0.attn.q_norm.weight'].shape[0]
         return dict(
             embed_dims=channels[0],
-            num_layers=len(blocks),
+            num_layers=len(self.blocks()),
             num_heads=channels[0] // head_dims,
             feedforward_channels=weights[start + 'blocks.0.ffn.w3.weight'].shape[1],
             patch_size=channels[-1],
         )
+
+    def blocks(self) -> dict[str, set[str]]:
+        """Number of a block, as written -> names of its weights."""
+        found: dict[str, set[str]] = {}
+        start = self.prefix + 'blocks.'
+        for key in self.state:
+            if key.startswith(start):
+                number, _, name = key[len(start) :].partition('.')
+                found.setdefault(number, set()).add(name)
+        return found
 
     def arch(self) -> str:
         """The name of the size; ``custom`` if it is none of the released ones."""
@@ -152,17 +157,14 @@ def to_official(
 
 def check_complete(weights: OfficialWeights, source: str) -> None:
     state, start = weights.state, weights.prefix
-    blocks: dict[int, set[str]] = {}
-    for key in state:
-        if key.startswith(start + 'blocks.'):
-            number, _, name = key[len(start) + len('blocks.') :].partition('.')
-            blocks.setdefault(int(number), set()).add(name)
+    blocks = weights.blocks()
+    names = set().union(*blocks.values())
     needed = [start + name for name in _NEEDED]
-    needed += [
-        f'{start}blocks.{number}.{name}'
-        for number in range(max(blocks, default=0) + 1)
-        for name in sorted(set().union(*blocks.values()))
-    ]
+    for number in range(len(blocks)):
+        gone = names - blocks.get(str(number), set())
+        if gone:  # the first is enough
+            needed += [f'{start}blocks.{number}.{name}' for name in sorted(gone)]
+            break
     if weights.task != 'pretrain':
         needed.append(f'decode_head.conv_{weights.task}.weight')
     lost = [key for key in needed if key not in state]

@@ -111,7 +111,7 @@ def check_state_dict(backbone: nn.Module, state_dict: dict, prefix: str) -> None
         return
     has_tokenizer = any(key.startswith(f'{prefix}tokenizer.') for key in state_dict)
     for option, keys, found in (
-        ('patch_size', 'patch_embed.projection.weight', weight.shape[-1]),
+        ('patch_size', 'patch_embed.projection.weight', (0, *weight.shape)[-1]),
         ('use_tokenizer', 'tokenizer.*', has_tokenizer),
     ):
         own = getattr(backbone, option)

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import socket
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -306,3 +307,43 @@ def test_url_errors(server, tmp_path):
     with pytest.raises(CheckpointError, match='names no file'):
         read_checkpoint(server)
     assert not list(Path(tmp_path, 'torch').rglob('*.*'))
+
+
+def test_an_address_names_a_file_of_the_cache(server, tmp_path):
+    for name in ('..%2F..%2F..%2Fevil.pth', 'a%2Fb.pth', '..%5Cb.pth', 'a' * 300):
+        with pytest.raises(CheckpointError, match='names no file'):
+            read_checkpoint(f'{server}/files/{name}')
+    assert not Handler.requests and not list(tmp_path.rglob('evil.pth'))
+
+
+@pytest.mark.parametrize(
+    'content, kind',
+    [
+        (b'<!DOCTYPE html><html>login</html>', 'a page of HTML'),
+        (b'version https://git-lfs.github.com/spec/v1\n', 'a pointer of git-lfs'),
+        (b'', 'an empty file'),
+        (CONTENT[:-100], 'the first part of a safetensors file'),
+    ],
+)
+def test_what_is_no_checkpoint_is_not_kept(
+    content, kind, server, tmp_path, monkeypatch
+):
+    address = f'{server}/files/plain.safetensors'
+    with monkeypatch.context() as patch:
+        patch.setitem(globals(), 'CONTENT', content)
+        with pytest.raises(CheckpointError, match=f'{kind}.*, {len(content)} bytes'):
+            read_checkpoint(address)
+    assert loads(address)
+    (tmp_path / 'local.pth').write_bytes(content)
+    with pytest.raises(CheckpointError, match=rf'{kind}.*\({len(content)} bytes'):
+        read_checkpoint(tmp_path / 'local.pth')
+
+
+def test_a_server_that_never_answers_ends_the_wait(monkeypatch):
+    monkeypatch.setattr('sapiens2_mm.checkpoint.io.hub._TIMEOUT', 0.2)
+    with socket.create_server(('127.0.0.1', 0)) as silent:
+        address = f'http://127.0.0.1:{silent.getsockname()[1]}/a.pth'
+        with pytest.raises(
+            CheckpointError, match=r'a\.pth: the download failed.*timed'
+        ):
+            read_checkpoint(address)
