@@ -29,6 +29,8 @@ from .limits import Budget
 from .unpickler import RestrictedUnpickler
 
 _MAX_DIRECTORY = 1 << 24
+# Record that tells what else is written as a zip file.
+_PROGRAMS = {'constants.pkl': 'TorchScript', 'archive_format': 'torch.export'}
 
 
 def is_zip(path: Path) -> bool:
@@ -91,8 +93,9 @@ def _records(path: Path, file: BinaryIO) -> tuple[dict, zipfile.ZipFile]:
     archive = zipfile.ZipFile(file)
     found = archive.infolist()
     records = {record.filename.partition('/')[2]: record for record in found}
-    if 'constants.pkl' in records:
-        raise CheckpointError(f'{path} is a TorchScript program, no weight file')
+    for record, kind in _PROGRAMS.items():
+        if record in records:
+            raise CheckpointError(f'{path} is a {kind} program, no weight file')
     found.sort(key=lambda record: record.header_offset)
     apart = all(
         one.header_offset + one.file_size < other.header_offset

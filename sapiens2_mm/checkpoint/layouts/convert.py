@@ -12,6 +12,7 @@ from ..io.atomic import replacing, write_atomically
 from ..io.reader import cast, read_checkpoint
 from .names import LAYOUTS, official_to_ours, to_transformers
 from .official import OfficialWeights, check_complete, to_official
+from .other_forms import check_plain_weights
 from .transformers_config import processor_config, transformers_config
 
 _FILES = ('.safetensors', '.pth', '.pt', '.bin', '.ckpt', '.json')
@@ -59,6 +60,7 @@ def convert_checkpoint(
         kind = 'file' if as_folder else 'folder'
         raise CheckpointError(f'{destination} is a {kind} already; name another one')
     checkpoint = read_checkpoint(source)
+    check_plain_weights(checkpoint['state_dict'], str(source))
     try:
         weights = to_official(checkpoint['state_dict'], str(source), task)
         check_complete(weights, str(source))

@@ -1,7 +1,10 @@
+from pathlib import Path
+
 import pytest
 import torch
 
 from sapiens2_mm.checkpoint import CheckpointError, load_backbone
+from sapiens2_mm.checkpoint.layouts.convert import convert_checkpoint
 
 WQ = 'blocks.0.attn.wq'
 FORMS = {
@@ -19,6 +22,18 @@ def test_what_the_file_holds_is_said(key, backbone, save):
     source = save(state, 'other.pth')
     with pytest.raises(CheckpointError, match=f'{source} holds {FORMS[key]}'):
         load_backbone(backbone, source)
+    target = Path(source).with_name('converted.safetensors')
+    with pytest.raises(CheckpointError, match=f'{source} holds {FORMS[key]}'):
+        convert_checkpoint(source, target, 'official')
+    assert not target.exists()
+
+
+def test_an_exported_program_is_no_weight_file(backbone, tmp_path):
+    program = torch.export.export(torch.nn.Linear(2, 2), (torch.zeros(1, 2),))
+    torch.export.save(program, tmp_path / 'program.pt2')
+    (tmp_path / 'program.pt2').rename(tmp_path / 'program.pth')
+    with pytest.raises(CheckpointError, match='is a torch.export program'):
+        load_backbone(backbone, tmp_path / 'program.pth')
 
 
 def test_a_model_with_adapters_of_its_own_loads_them(backbone, save):
