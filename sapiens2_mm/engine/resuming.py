@@ -56,7 +56,7 @@ def check_training_state(runner: Runner, checkpoint: dict, source: str) -> None:
             'into custom_hooks, or start a new run from the averages by load_from'
         )
     names = {f'module.{key}' for key in checkpoint['state_dict']}
-    lost = names - checkpoint.get('ema_state_dict', names).keys()
+    lost = names - set(checkpoint.get('ema_state_dict', names))
     if lost:
         raise CheckpointError(
             f'cannot resume from {source}: its ema_state_dict lacks {listed(lost)}; '

@@ -122,6 +122,8 @@ def files(make_config, tmp_path_factory):
     }
     first = 'decode_head.input_conv.0.weight'
     pointmap[first] = torch.zeros(32, 32, 5, 5)
+    self_supervised = {**whole, 'state_dict': pretraining}
+    del self_supervised['ema_state_dict']  # of the task's run
     return {
         'backbone.safetensors': save(bare, 'b.safetensors'),
         'backbone.pth': save(bare, 'b.pth'),
@@ -129,7 +131,7 @@ def files(make_config, tmp_path_factory):
         'module.backbone. prefix': save(prefixed('module.backbone.'), 'm.pth'),
         'in state_dict': save({'state_dict': bare}, 's.pth'),
         'in model': save({'model': bare}, 'w.pth'),
-        'pretraining run': save({**whole, 'state_dict': pretraining}, 'pre.pth'),
+        'pretraining run': save(self_supervised, 'pre.pth'),
         'official task file': save(state, 'sapiens2_tiny_normal.safetensors'),
         'sharded': index,
         'transformers': folder / 'hf',
