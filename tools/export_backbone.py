@@ -7,9 +7,8 @@ file fits ``init_cfg=dict(type='Pretrained', checkpoint=...)`` of a backbone.
 import argparse
 
 from mmengine.runner.checkpoint import CheckpointLoader
-from safetensors.torch import save_file
 
-from sapiens2_mm.models.selfsup.export import export_backbone
+from sapiens2_mm.models.selfsup.export import save_backbone
 
 
 def main() -> None:
@@ -19,7 +18,7 @@ def main() -> None:
     parser.add_argument('--which', choices=['teacher', 'student'], default='teacher')
     args = parser.parse_args()
     weights = CheckpointLoader.load_checkpoint(args.checkpoint, map_location='cpu')
-    save_file(export_backbone(weights['state_dict'], args.which), args.out)
+    save_backbone(weights['state_dict'], args.out, args.which)
 
 
 if __name__ == '__main__':

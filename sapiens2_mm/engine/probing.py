@@ -9,10 +9,9 @@ from typing import Any
 from mmengine.config import Config
 from mmengine.runner import Runner
 from mmengine.runner.checkpoint import CheckpointLoader
-from safetensors.torch import save_file
 
 from sapiens2_mm.models.backbones.arch import parse_arch
-from sapiens2_mm.models.selfsup.export import export_backbone
+from sapiens2_mm.models.selfsup.export import save_backbone
 
 # Task -> figure of its metrics -> (name in the table, factor).
 # The first figure of a task is the one that best_row looks at.
@@ -53,11 +52,10 @@ def encoders_of(checkpoint: str, folder: Path) -> dict[str, str | None]:
     weights = weights.get('state_dict', weights)
     found: dict[str, str | None] = {}
     if any(key.startswith('neck.mask_token') for key in weights):
-        folder.mkdir(parents=True, exist_ok=True)
         has_teacher = any(key.startswith('teacher.') for key in weights)
         for which in ('teacher', 'student') if has_teacher else ('student',):
             path = folder / f'{which}.safetensors'
-            save_file(export_backbone(weights, which), path)
+            save_backbone(weights, path, which)
             found[which] = str(path)
         return found
     return {Path(checkpoint).stem: checkpoint}

@@ -6,9 +6,8 @@ from mmengine.dist import master_only
 from mmengine.hooks import Hook
 from mmengine.model import is_model_wrapper
 from mmengine.runner import Runner
-from safetensors.torch import save_file
 
-from sapiens2_mm.models.selfsup.export import export_backbone
+from sapiens2_mm.models.selfsup.export import save_backbone
 from sapiens2_mm.registry import HOOKS
 
 
@@ -27,6 +26,5 @@ class ExportBackboneHook(Hook):
         encoders = ['student'] if model.teacher is None else ['student', 'teacher']
         for which in encoders:
             path = Path(runner.work_dir) / f'backbone_{which}.safetensors'
-            weights = export_backbone(model.state_dict(), which)
-            save_file({key: value.cpu() for key, value in weights.items()}, path)
+            save_backbone(model.state_dict(), path, which)
             runner.logger.info(f'The {which} encoder was written to {path}')

@@ -1,6 +1,11 @@
 """Take the backbone out of a pretraining checkpoint."""
 
+from pathlib import Path
+
+from safetensors.torch import save_file
 from torch import Tensor
+
+from sapiens2_mm.checkpoint.io.atomic import replacing
 
 
 def export_backbone(
@@ -30,3 +35,16 @@ def export_backbone(
             "Sapiens2Pretrain, and which='student' if it was trained without a head"
         )
     return weights
+
+
+def save_backbone(
+    state_dict: dict[str, Tensor], path: str | Path, which: str = 'teacher'
+) -> None:
+    """Write ``export_backbone`` of a state dict as safetensors.
+
+    What was there before is replaced as a whole: a model that has it mapped keeps its
+    weights.
+    """
+    weights = export_backbone(state_dict, which)
+    with replacing(path) as temporary:
+        save_file({key: value.cpu() for key, value in weights.items()}, temporary)

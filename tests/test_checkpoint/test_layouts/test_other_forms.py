@@ -32,7 +32,7 @@ def test_an_exported_program_is_no_weight_file(backbone, tmp_path):
     program = torch.export.export(torch.nn.Linear(2, 2), (torch.zeros(1, 2),))
     torch.export.save(program, tmp_path / 'program.pt2')
     (tmp_path / 'program.pt2').rename(tmp_path / 'program.pth')
-    with pytest.raises(CheckpointError, match='is a torch.export program'):
+    with pytest.raises(CheckpointError, match=r'is a torch\.export program'):
         load_backbone(backbone, tmp_path / 'program.pth')
 
 
