@@ -61,8 +61,9 @@ def test_train_test_and_draw(task, amp, make_config, tmp_path):
     metrics = runner.test()
     assert math.isfinite(metrics[TASKS[task]])
     assert (Path(cfg.work_dir) / 'iter_2.pth').is_file()
-    pictures = list(Path(runner.log_dir).rglob('test/*.png'))
-    assert {p.stem for p in pictures} == {'000004', '000005'}  # those of val.json
+    pictures = list(Path(runner.log_dir).rglob('vis_image/test_*.png'))
+    names = {p.stem for p in pictures}  # of val.json, after two iterations
+    assert names == {'test_000004_2', 'test_000005_2'}
     width, height = Image.open(pictures[0]).size
     assert height == 384 and width >= 3 * 288  # image, annotation, prediction
 
