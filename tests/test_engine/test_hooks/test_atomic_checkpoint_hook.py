@@ -262,6 +262,7 @@ def test_a_run_by_epochs_that_is_terminated_says_where_it_stands(tmp_path, lines
 
 
 def _one_of_two(rank, folder):
+    torch.set_num_threads(1)  # the threads of the parent are not forked with it
     store = torch.distributed.FileStore(str(folder / 'store'), 2)
     torch.distributed.init_process_group('gloo', store=store, rank=rank, world_size=2)
     try:
@@ -287,6 +288,7 @@ class Fill(Hook):
 
 
 def _fill_disk(rank, folder):
+    torch.set_num_threads(1)  # the threads of the parent are not forked with it
     saving = dict(max_keep_ckpts=1)
     with pytest.raises(OSError, match='File too large') as error:
         toy_runner(folder, hooks=(Fill(),), checkpoint=saving).train()
