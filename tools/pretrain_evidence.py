@@ -61,7 +61,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     report.draw_curves(found, settings, args.out / 'curves.png')
     result = dict(
         settings=asdict(settings),
-        figures=found,
+        metrics=found,
         differences=compared,
         training=training,
         rates={

@@ -34,7 +34,7 @@ _LICENSE = (
     'anny, Apache-2.0. See projects/synthetic_humans/NOTICE.'
 )
 _UNITS = {
-    'camera': 'pixels; pixel centres at integer coordinates, u = fx X / Z + cx',
+    'camera': 'pixels; pixel centers at integer coordinates, u = fx X / Z + cx',
     'frame': 'camera: X right, Y down, Z forward, metres',
     'depth': '16-bit PNG, metres = value * 0.0002, 0 = background',
     'pointmap': 'depth * inverse(K) [u, v, 1]',

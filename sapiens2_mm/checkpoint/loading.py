@@ -45,7 +45,7 @@ def load_for_inference(
         check_inference(found, source)
     else:
         _log_untrained(found, source)
-    _put(found.state, model, device, dtype)
+    _assign(found.state, model, device, dtype)
     on_meta = [name for name, p in model.named_parameters() if p.is_meta]
     on_meta += [name for name, b in model.named_buffers() if b.is_meta]
     if on_meta:
@@ -110,7 +110,7 @@ def _log_untrained(found: Match, source: str) -> None:
         )
 
 
-def _put(
+def _assign(
     state: dict[str, Tensor],
     model: nn.Module,
     device: str | torch.device,

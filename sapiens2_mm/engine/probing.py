@@ -13,8 +13,8 @@ from mmengine.runner.checkpoint import CheckpointLoader
 from sapiens2_mm.models.backbones.arch import parse_arch
 from sapiens2_mm.models.selfsup.export import save_backbone
 
-# Task -> figure of its metrics -> (name in the table, factor).
-# The first figure of a task is the one that best_row looks at.
+# Task -> metric of the evaluator -> (name in the table, factor).
+# The first metric of a task is the one that best_row looks at.
 METRICS: dict[str, dict[str, tuple[str, float]]] = {
     'pose': {
         'coco/AP': ('pose AP', 1),
@@ -139,10 +139,10 @@ def run_probe(cfg: Config, task: str) -> dict[str, float]:
 
 
 def best_row(rows: dict[str, dict[str, float]]) -> str:
-    """The row with the smallest mean rank over the first figure of every task."""
+    """The row with the smallest mean rank over the first metric of every task."""
     ranks = dict.fromkeys(rows, 0)
-    for figures in METRICS.values():
-        title = next(iter(figures.values()))[0]
+    for metrics in METRICS.values():
+        title = next(iter(metrics.values()))[0]
         values = {name: row[title] for name, row in rows.items() if title in row}
         sign = 1 if title in ERRORS else -1
         for name, value in values.items():
@@ -154,7 +154,7 @@ def format_table(rows: dict[str, dict[str, float]], best: str | None = None) -> 
     """A Markdown table, one line per encoder; a dash where a probe was not run.
 
     Args:
-        rows: name -> figures by their titles.
+        rows: name -> metrics by their titles.
         best: name of the row to mark.
     """
     titles = [title for task in METRICS.values() for title, _ in task.values()]

@@ -38,10 +38,8 @@ def check_training_state(runner: Runner, checkpoint: dict, source: str) -> None:
             f'cannot resume from {source}: {listed(wrong)} in it are not what a run '
             'writes; take an older file, or start from its weights by load_from'
         )
-    meta, by_epoch = (
-        checkpoint['meta'],
-        isinstance(runner.train_loop, EpochBasedTrainLoop),
-    )
+    meta = checkpoint['meta']
+    by_epoch = isinstance(runner.train_loop, EpochBasedTrainLoop)
     at, end = ('epoch', runner.max_epochs) if by_epoch else ('iter', runner.max_iters)
     if not 0 <= meta['epoch'] <= meta['iter'] or meta[at] > end:
         raise CheckpointError(

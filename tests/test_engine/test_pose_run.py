@@ -58,8 +58,8 @@ def test_every_parameter_gets_a_gradient(pose_config):
     assert unused == []
 
 
-def test_best_checkpoint_by_a_figure_that_does_not_exist(pose_config, caplog):
-    """All persons are large: COCO's figure of the medium ones is -1."""
+def test_best_checkpoint_by_a_metric_that_does_not_exist(pose_config, caplog):
+    """All persons are large: COCO's metric of the medium ones is -1."""
     pose_config.default_hooks.checkpoint.save_best = 'coco/AP (M)'
     path = Path(pose_config.val_dataloader.dataset.data_root, 'annotations.json')
     content = json.loads(path.read_text())

@@ -18,9 +18,9 @@ def test_quick_comparison(repo_dir, tmp_path):
     tool.main([str(tmp_path), '--quick'])
 
     result = json.loads((tmp_path / 'result.json').read_text())
-    figures = result['figures']
+    metrics = result['metrics']
     arms = ['reconstruction', 'joint', 'joint, contrast off']
-    assert list(figures) == [
+    assert list(metrics) == [
         'no input',
         'raw patches',
         'random',
@@ -28,7 +28,7 @@ def test_quick_comparison(repo_dir, tmp_path):
         'joint, teacher',
     ]
     tasks = ['pose', 'seg', 'normal', 'pointmap', 'albedo']
-    for row, shares in figures.items():
+    for row, shares in metrics.items():
         assert list(shares) == (['1'] if row in (*arms, 'joint, teacher') else ['0'])
         for fractions in shares.values():
             assert list(fractions) == ['0.05', '1']
@@ -43,7 +43,7 @@ def test_quick_comparison(repo_dir, tmp_path):
         '1',
     ):  # a probe that sees the pixels beats one that does not
         blind, seeing = (
-            figures[row]['0'][fraction] for row in ('no input', 'raw patches')
+            metrics[row]['0'][fraction] for row in ('no input', 'raw patches')
         )
         assert seeing['albedo']['mean'] < blind['albedo']['mean']
         assert seeing['seg']['mean'] > blind['seg']['mean']
@@ -56,7 +56,7 @@ def test_quick_comparison(repo_dir, tmp_path):
             assert 1 <= training['seconds'] < 1 + 3 * step
     difference = result['differences']['1']['joint - reconstruction']['seg']['mean']
     ends = [
-        figures[arm]['1']['1']['seg']['mean'] for arm in ('joint', 'reconstruction')
+        metrics[arm]['1']['1']['seg']['mean'] for arm in ('joint', 'reconstruction')
     ]
     assert difference == pytest.approx(ends[0] - ends[1])
 

@@ -31,7 +31,7 @@ class Settings:
 
     Args:
         data_root: of the synthetic humans; pretraining and probes use its train split,
-            the figures its val split.
+            the metrics its val split.
         configs: the folder ``configs/pretrain``.
         seconds: processor time of each pretraining.
         batch_size: images of a step of pretraining.

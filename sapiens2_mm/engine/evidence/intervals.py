@@ -1,4 +1,4 @@
-"""Bootstrap intervals of figures over test images and seeds."""
+"""Bootstrap intervals of metrics over test images and seeds."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -6,12 +6,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-Figure = Callable[[Tensor], float]
+Metric = Callable[[Tensor], float]
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A figure: its mean over seeds and the bounds of its 95 % interval."""
+    """A metric: its mean over seeds and the bounds of its 95 % interval."""
 
     mean: float
     low: float
@@ -19,7 +19,7 @@ class Estimate:
 
 
 def estimate(
-    figure: Figure,
+    metric: Metric,
     runs: Sequence[Tensor],
     minus: Sequence[Tensor] | None = None,
     num_draws: int = 500,
@@ -30,7 +30,7 @@ def estimate(
     all seeds. The bounds are the 2.5th and 97.5th percentile of the draws' means.
 
     Args:
-        figure: sums of any number of images, added up, to the figure.
+        metric: sums of any number of images, added up, to the metric.
         runs: sums per image, (N, ...), one for each of S seeds.
         minus: as ``runs``; the estimate is then that of the difference, with the same
             seeds and images drawn for both.
@@ -44,14 +44,14 @@ def estimate(
     everything = torch.ones(1, num_images, dtype=counts.dtype)
     weights = torch.cat((everything, counts)).double()
 
-    def figures(parts: Sequence[Tensor]) -> Tensor:
+    def metrics(parts: Sequence[Tensor]) -> Tensor:
         """(S, 1 + num_draws): of all images, then of each draw."""
         totals = [torch.tensordot(weights, part.double(), 1) for part in parts]
-        return torch.tensor([[figure(x) for x in total] for total in totals])
+        return torch.tensor([[metric(x) for x in total] for total in totals])
 
-    values = figures(runs)
+    values = metrics(runs)
     if minus is not None:
-        values = values - figures(minus)
+        values = values - metrics(minus)
     draws = values[:, 1:].gather(0, seeds.T).mean(0)
     low, high = draws.quantile(draws.new_tensor([0.025, 0.975])).tolist()
     return Estimate(float(values[:, 0].mean()), low, high)

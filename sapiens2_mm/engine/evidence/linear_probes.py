@@ -143,15 +143,15 @@ def probe(
     probes = fit_probes(features[fitted], data[fitted], rates, iters, batch_size, seed)
     height, width = data.images.shape[-2:]
     small = data[held].at_size((height // 4, width // 4))
-    figures = []
+    metrics = []
     for index in range(len(rates)):
         sums = measure_probes(
             probes, features[held], small, dict.fromkeys(TASKS, index)
         )
-        figures.append({n: TASKS[n].figure(x.sum(0)) for n, x in sums.items()})
+        metrics.append({n: TASKS[n].metric(x.sum(0)) for n, x in sums.items()})
     chosen = {}
     for name, task in TASKS.items():
-        scores = [figure[name] for figure in figures]
+        scores = [metric[name] for metric in metrics]
         best = max(scores) if task.larger_is_better else min(scores)
         chosen[name] = scores.index(best)
     sums = measure_probes(probes, *test, chosen)

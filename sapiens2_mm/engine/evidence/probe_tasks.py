@@ -1,4 +1,4 @@
-"""Losses, figures and titles of the five tasks that probes are trained on."""
+"""Losses, metrics and titles of the five tasks that probes are trained on."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -38,19 +38,19 @@ class ProbeTask:
     """One task of the probes.
 
     Args:
-        title: of its figure, with the unit.
+        title: of its metric, with the unit.
         channels: of its prediction, on the grid of patches.
         loss: prediction (B, channels, h, w) and data to a scalar.
         measure: prediction and data to sums per image, (B, ...).
-        figure: sums of any number of images, added up, to the figure.
-        larger_is_better: the figure's direction.
+        metric: sums of any number of images, added up, to the metric.
+        larger_is_better: the metric's direction.
     """
 
     title: str
     channels: int
     loss: Callable[[Tensor, ProbeData], Tensor]
     measure: Callable[[Tensor, ProbeData], Tensor]
-    figure: Callable[[Tensor], float]
+    metric: Callable[[Tensor], float]
     larger_is_better: bool = False
 
 
@@ -76,14 +76,17 @@ def _seg_measure(pred: Tensor, data: ProbeData) -> Tensor:
     return torch.stack([confusion_matrix(*pair, NUM_CLASSES) for pair in pairs])
 
 
+def _map_loss(pred: Tensor, target: Tensor, mask: Tensor) -> Tensor:
+    return masked_l1(resize_map(pred, target.shape[-2:]), target, mask)
+
+
 def _normal_measure(pred: Tensor, data: ProbeData) -> Tensor:
     return _per_image(_angles, pred, data.normal, data.mask)
 
 
 def _points_loss(pred: Tensor, data: ProbeData) -> Tensor:
     depth = mean_depth(data.points, data.mask)
-    pred = resize_map(pred, data.points.shape[-2:]) * _POINT_UNIT
-    return masked_l1(pred / depth, data.points / depth, data.mask)
+    return _map_loss(pred * _POINT_UNIT / depth, data.points / depth, data.mask)
 
 
 def _points_measure(pred: Tensor, data: ProbeData) -> Tensor:
@@ -133,7 +136,7 @@ TASKS = {
         channels=len(POSE_METAINFO['keypoint_info']),
         loss=_pose_loss,
         measure=_pose_measure,
-        figure=_ratio(100),
+        metric=_ratio(100),
         larger_is_better=True,
     ),
     'seg': ProbeTask(
@@ -145,32 +148,28 @@ TASKS = {
             pred.new_tensor(CLASS_WEIGHTS),
         ),
         measure=_seg_measure,
-        figure=lambda total: 100 * confusion_scores(total.numpy())[0]['mIoU'],
+        metric=lambda total: 100 * confusion_scores(total.numpy())[0]['mIoU'],
         larger_is_better=True,
     ),
     'normal': ProbeTask(
         title='normal error, deg',
         channels=3,
-        loss=lambda pred, data: masked_l1(
-            resize_map(pred, data.normal.shape[-2:]), data.normal, data.mask
-        ),
+        loss=lambda pred, data: _map_loss(pred, data.normal, data.mask),
         measure=_normal_measure,
-        figure=_ratio(1),
+        metric=_ratio(1),
     ),
     'pointmap': ProbeTask(
         title='pointmap error, m',
         channels=3,
         loss=_points_loss,
         measure=_points_measure,
-        figure=_ratio(1),
+        metric=_ratio(1),
     ),
     'albedo': ProbeTask(
         title='albedo RMSE x100',
         channels=3,
-        loss=lambda pred, data: masked_l1(
-            resize_map(pred, data.albedo.shape[-2:]), data.albedo, data.mask
-        ),
+        loss=lambda pred, data: _map_loss(pred, data.albedo, data.mask),
         measure=_albedo_measure,
-        figure=lambda total: 100 * float(total[0] / total[1]) ** 0.5,
+        metric=lambda total: 100 * float(total[0] / total[1]) ** 0.5,
     ),
 }

@@ -49,7 +49,7 @@ def estimates(runs: Runs, settings: Settings) -> Estimates:
                     if sums:
                         shares = found.setdefault(row, {}).setdefault(f'{share:g}', {})
                         shares.setdefault(f'{fraction:g}', {})[name] = estimate(
-                            task.figure, sums
+                            task.metric, sums
                         )
     return found
 
@@ -64,7 +64,7 @@ def differences(
         for one, other in DIFFERENCES:
             pairs[f'{one} - {other}'] = {
                 name: estimate(
-                    task.figure,
+                    task.metric,
                     _sums(runs, one, 1, fraction, name),
                     _sums(runs, other, 1, fraction, name),
                 )
@@ -84,7 +84,7 @@ def training_of(runs: Runs) -> dict[str, list[dict[str, float]]]:
 def format_tables(
     found: Estimates, compared: dict[str, Any], training: dict[str, Any]
 ) -> str:
-    """Markdown: figures at the end by part of the labels, differences, trainings."""
+    """Markdown: metrics at the end by part of the labels, differences, trainings."""
     parts = []
     for fraction, pairs in compared.items():
         rows = {row: found[row][f'{last_share(row):g}'][fraction] for row in found}
@@ -132,7 +132,7 @@ def _cell(value: Estimate) -> str:
 
 
 def draw_curves(found: Estimates, settings: Settings, path: Path) -> None:
-    """A picture: figures against the share of the training, with their intervals."""
+    """A picture: metrics against the share of the training, with their intervals."""
     fractions = [f'{fraction:g}' for fraction in settings.label_fractions]
     picture = Picture(
         figsize=(4 * len(TASKS), 3.2 * len(fractions)), layout='constrained'

@@ -30,12 +30,12 @@ def test_rates_are_trained_as_if_alone(probe_data):
 def test_features_that_hold_the_colors_tell_albedo(probe_data):
     small = probe_data.at_size((12, 9))
     features = small.albedo.permute(0, 2, 3, 1)
-    figures = []
+    metrics = []
     for x in (torch.zeros_like(features), features):
         sums, rates = probe((x, small), (x, small), 1.0, seed=0, iters=60)
-        figures.append(TASKS['albedo'].figure(sums['albedo'].sum(0)))
+        metrics.append(TASKS['albedo'].metric(sums['albedo'].sum(0)))
         assert list(sums) == list(rates) == list(TASKS)
-    assert figures[1] < 0.5 * figures[0]
+    assert metrics[1] < 0.5 * metrics[0]
 
 
 def test_probes_are_linear_in_each_patch(probe_data):

@@ -26,19 +26,19 @@ def perfect_prediction(name, probe_data):
     ('name', 'best'),
     [('pose', 100), ('seg', 100), ('normal', 0), ('pointmap', 0), ('albedo', 0)],
 )
-def test_figure_of_the_truth(probe_data, name, best):
+def test_metric_of_the_truth(probe_data, name, best):
     sums = TASKS[name].measure(perfect_prediction(name, probe_data), probe_data)
     assert len(sums) == len(probe_data)
-    assert TASKS[name].figure(sums.sum(0)) == pytest.approx(best, abs=0.02)
+    assert TASKS[name].metric(sums.sum(0)) == pytest.approx(best, abs=0.02)
 
 
 def test_known_errors(probe_data):
     shifted = probe_data.points.clone()
     shifted[:, 2] += 0.25 * probe_data.scale[:, :, None]  # meters
     sums = TASKS['pointmap'].measure(shifted / 10, probe_data)
-    assert TASKS['pointmap'].figure(sums.sum(0)) == pytest.approx(0.25, rel=1e-3)
+    assert TASKS['pointmap'].metric(sums.sum(0)) == pytest.approx(0.25, rel=1e-3)
     half = probe_data.albedo.new_tensor(0.5).expand_as(probe_data.albedo)
     sums = TASKS['albedo'].measure(half, probe_data)
     error = (probe_data.albedo - 0.5)[probe_data.mask.expand_as(probe_data.albedo)]
     expected = 100 * float(error.square().mean().sqrt())
-    assert TASKS['albedo'].figure(sums.sum(0)) == pytest.approx(expected, rel=1e-4)
+    assert TASKS['albedo'].metric(sums.sum(0)) == pytest.approx(expected, rel=1e-4)
