@@ -37,7 +37,7 @@ class Budget:
         self.spend(20)
         for value in args:
             if isinstance(value, str | bytes):
-                self.spend(len(value) // 200)
+                self.spend(len(value) // 100)
             elif isinstance(value, dict | list | tuple | set | frozenset):
                 self.spend(len(value))
 

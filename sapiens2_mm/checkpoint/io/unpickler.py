@@ -221,6 +221,10 @@ class RestrictedUnpickler(pickle._Unpickler):
         self.append({})
         self._extend(self.stack[-1], values)
 
+    def load_empty_set(self) -> None:
+        self.budget.spend(2)  # it is as large as three other values
+        super().load_empty_set()
+
     def load_frozenset(self) -> None:
         values = self.pop_mark()
         check_keys(values)
@@ -236,4 +240,5 @@ class RestrictedUnpickler(pickle._Unpickler):
     for opcode in (pickle.APPENDS, pickle.SETITEMS, pickle.ADDITEMS):
         dispatch[opcode[0]] = load_many
     dispatch[pickle.DICT[0]] = load_dict
+    dispatch[pickle.EMPTY_SET[0]] = load_empty_set
     dispatch[pickle.FROZENSET[0]] = load_frozenset

@@ -5,7 +5,7 @@ import pickle
 import pytest
 import torch
 from hostile_pickles import Raw, save_raw
-from hostile_values import NESTED, ODD, TENSORS
+from hostile_values import NESTED, NEW_SET, ODD, TENSORS
 
 from sapiens2_mm.checkpoint import CheckpointError, read_checkpoint
 from sapiens2_mm.checkpoint.io.limits import Budget, check_keys, check_nesting
@@ -36,6 +36,14 @@ def test_budget_follows_the_size_of_the_file():
     weights.spend_on_tensor((1000, 1000), 4)  # tied
     with pytest.raises(pickle.UnpicklingError, match='larger than the file'):
         weights.spend_on_tensor((1000, 1000), 4)
+
+
+def test_a_set_costs_as_much_as_three_values(tmp_path):
+    """An empty one takes 216 bytes; at the price of a list they filled the memory."""
+    sets = Raw(b'](' + NEW_SET * 300_000 + b'e')
+    save_raw({'more': sets}, tmp_path / 'a.pth', 'zip')
+    with pytest.raises(CheckpointError, match=r'takes more than 60[0-9]{4} operations'):
+        read_checkpoint(tmp_path / 'a.pth')
 
 
 def test_keys_and_nesting():
