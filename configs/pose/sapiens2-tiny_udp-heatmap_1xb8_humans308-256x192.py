@@ -42,6 +42,7 @@ train_pipeline = [
 ]
 test_pipeline = _base_.test_pipeline
 test_pipeline[2].input_size = size[::-1]
+_base_.tta_pipeline[1].transforms[2][0].input_size = size[::-1]
 train_dataloader = dict(
     batch_size=8,
     num_workers=2,

@@ -11,6 +11,7 @@ from .selfsup import *  # noqa: F403
 # class -> (module, host)
 HOST_CLASSES = {
     'Sapiens2PoseHead': ('sapiens2_mm.models.heads.pose_head', 'mmpose'),
+    'Sapiens2PoseTTAModel': ('sapiens2_mm.models.estimators.pose_tta', 'mmpose'),
     'Sapiens2Pretrain': (
         'sapiens2_mm.models.selfsup.sapiens2_pretrain',
         'mmpretrain',

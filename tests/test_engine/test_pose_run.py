@@ -47,6 +47,20 @@ def test_validation_alone_saves_no_best_checkpoint(pose_config):
     assert not list(Path(pose_config.work_dir).rglob('*.pth'))
 
 
+def test_all_views_of_a_test(pose_config, tmp_path):
+    """``tools/test.py --tta --show-dir --out``."""
+    launch.use_tta(pose_config)
+    launch.draw_predictions(pose_config, str(tmp_path / 'pictures'))
+    launch.dump_predictions(pose_config, str(tmp_path / 'all.pkl'))
+    assert 0 <= launch.build_runner(pose_config).test()['coco/AP'] <= 1
+    assert len(list((tmp_path / 'pictures').rglob('*.png'))) == 4
+    found = pickle.loads((tmp_path / 'all.pkl').read_bytes())
+    assert [sample['pred_instances']['keypoints'].shape for sample in found] == [
+        (1, 5, 2)
+    ] * 4
+    assert not any('pred_fields' in sample for sample in found)
+
+
 def test_every_parameter_gets_a_gradient(pose_config):
     runner = Runner.from_cfg(pose_config)
     runner.model.train()

@@ -37,6 +37,25 @@ test_pipeline = [
     dict(type='sapiens2_mm.Sapiens2TopdownAffine', input_size=(768, 1024)),
     dict(type='mmpose.PackPoseInputs'),
 ]
+# Each box a little tighter and wider too, each crop mirrored too: six views.
+tta_pipeline = [
+    dict(type='sapiens2_mm.LoadImage'),
+    dict(
+        type='TestTimeAug',
+        transforms=[
+            [
+                dict(type='mmpose.GetBBoxCenterScale', padding=padding)
+                for padding in (1.25, 1.125, 1.375)
+            ],
+            [
+                dict(type='mmpose.RandomFlip', prob=0.0),
+                dict(type='mmpose.RandomFlip', prob=1.0),
+            ],
+            [dict(type='sapiens2_mm.Sapiens2TopdownAffine', input_size=(768, 1024))],
+            [dict(type='mmpose.PackPoseInputs')],
+        ],
+    ),
+]
 train_dataloader = dict(
     batch_size=6,
     dataset=dict(type='sapiens2_mm.Humans308Dataset', pipeline=train_pipeline),

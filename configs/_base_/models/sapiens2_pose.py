@@ -38,3 +38,4 @@ visualizer = dict(
     vis_backends=[dict(type='LocalVisBackend')],
     name='visualizer',
 )
+tta_model = dict(type='sapiens2_mm.Sapiens2PoseTTAModel')

@@ -207,16 +207,32 @@ class Sapiens2PoseHead(BaseHead):
             heatmaps = (heatmaps + mirrored.flip(-1)[:, flip_indices]).mul_(0.5)
         else:
             heatmaps = self.forward(feats)
-        crop = tuple(batch_data_samples[0].metainfo.get('input_size', ()))
-        if self.is_udp and crop and crop != self._input_size(heatmaps):
-            raise ValueError(
-                f'correct heatmap_size of the decoder: {tuple(heatmaps.shape[:-3:-1])} '
-                f'belong to an input of {self._input_size(heatmaps)}, not of {crop}'
-            )
+        self.check_input_size(heatmaps, batch_data_samples)
         preds = self.decode(heatmaps)
         if test_cfg.get('output_heatmaps', False):
             return preds, [PixelData(heatmaps=maps) for maps in heatmaps.detach()]
         return preds
+
+    def check_input_size(
+        self, heatmaps: Tensor, batch_data_samples: list[PoseDataSample]
+    ) -> None:
+        """Compare the heatmaps (B, K, h, w) with the crops that they come from.
+
+        Raises:
+            ValueError: naming the sizes, if the decoder has another stride, or the
+                crops differ in size.
+        """
+        sizes = {
+            tuple(sample.metainfo.get('input_size', ()))
+            for sample in batch_data_samples
+        }
+        wrong = sizes - {(), self._input_size(heatmaps)} if self.is_udp else ()
+        if wrong:
+            raise ValueError(
+                f'correct heatmap_size of the decoder: {tuple(heatmaps.shape[:-3:-1])} '
+                f'belong to an input of {self._input_size(heatmaps)}, not of '
+                f'{", ".join(map(str, sorted(wrong)))}'
+            )
 
     def decode(self, batch_outputs: Tensor) -> list[InstanceData]:
         """Keypoints (1, K, 2) and scores (1, K), float32 arrays, of each sample."""
