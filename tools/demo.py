@@ -13,6 +13,7 @@ import sys
 
 from sapiens2_mm.apis import predict_to_folder
 from sapiens2_mm.apis.model_options import add_model_options, load_models
+from sapiens2_mm.datasets.metainfo.keypoint_sets import KEYPOINT_SETS
 
 
 def parse_args() -> tuple[argparse.ArgumentParser, argparse.Namespace]:
@@ -37,6 +38,11 @@ def parse_args() -> tuple[argparse.ArgumentParser, argparse.Namespace]:
     parser.add_argument(
         '--whole-image', action='store_true', help='pose: one person per picture'
     )
+    parser.add_argument(
+        '--keypoints',
+        choices=KEYPOINT_SETS,
+        help='pose: write these keypoints in place of those of the model',
+    )
     parser.add_argument('--batch-size', type=int, default=1, help='(1)')
     return parser, parser.parse_args()
 
@@ -52,6 +58,7 @@ def main() -> int:
             boxes=args.boxes,
             whole_image=args.whole_image,
             batch_size=args.batch_size,
+            keypoints=args.keypoints,
         )
     except (FileNotFoundError, ImportError, ValueError) as err:
         parser.error(str(err))

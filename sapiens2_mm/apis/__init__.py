@@ -2,6 +2,7 @@ from .boxes import BoxFile
 from .inference import Inferencer
 from .init_model import init_model
 from .inputs import Failure, Picture
+from .keypoint_conversion import convert_keypoints
 from .model_zoo import find_model, list_models
 from .results import DenseResult, PoseResult, SegResult
 from .shared_backbone import share_backbones
@@ -15,6 +16,7 @@ __all__ = [
     'Picture',
     'PoseResult',
     'SegResult',
+    'convert_keypoints',
     'find_model',
     'init_model',
     'list_models',

@@ -153,7 +153,7 @@ class Inferencer:
             cfg = dict(self.model.cfg.visualizer, name=f'{self.task.name} {id(self)}')
             cfg.pop('vis_backends', None)
             self._visualizer = VISUALIZERS.get(cfg.pop('type'))(**cfg)
-            self.task.set_meta(self._visualizer)
+        self.task.set_meta(self._visualizer, result)
         drawn = self._visualizer.add_datasample(
             'picture', image, result.data_sample, draw_gt=False, **options
         )

@@ -1,6 +1,7 @@
 """What the inferencer yields."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from mmengine.structures import BaseDataElement
@@ -32,6 +33,7 @@ class PoseResult(Result):
         boxes_from: ``'given'``, ``'whole image'``, the file's path or the detector.
         skipped_boxes: boxes that were left out, and why.
         image_id: of the picture in the file of boxes.
+        metainfo: names, links and colors of the keypoints, in mmpose's parsed form.
     """
 
     boxes: np.ndarray
@@ -40,6 +42,13 @@ class PoseResult(Result):
     boxes_from: str
     skipped_boxes: tuple[str, ...] = ()
     image_id: int | float | str | None = None
+    metainfo: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def keypoint_names(self) -> tuple[str, ...]:
+        """The K names, in the order of ``keypoints``."""
+        names = self.metainfo['keypoint_id2name']
+        return tuple(names[number] for number in range(len(names)))
 
 
 @dataclass(frozen=True)

@@ -55,8 +55,8 @@ class Task:
         labels = output.pred_sem_seg.data[0].numpy()
         return SegResult(job.picture, output, labels)
 
-    def set_meta(self, visualizer: Any) -> None:
-        """Tell a visualizer the names and colors."""
+    def set_meta(self, visualizer: Any, result: Result) -> None:
+        """Tell a visualizer the names and colors of a result."""
         visualizer.dataset_meta = self.meta
 
 
@@ -96,10 +96,11 @@ class PoseTask(Task):
             people.source,
             people.skipped,
             people.image_id,
+            self.meta,
         )
 
-    def set_meta(self, visualizer: Any) -> None:
-        visualizer.set_dataset_meta(self.meta)
+    def set_meta(self, visualizer: Any, result: PoseResult) -> None:
+        visualizer.set_dataset_meta(result.metainfo)
 
 
 class DenseTask(Task):

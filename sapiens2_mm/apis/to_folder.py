@@ -45,6 +45,7 @@ def predict_to_folder(
     whole_image: bool = False,
     batch_size: int = 1,
     keypoint_thr: float = 0.3,
+    keypoints: str | None = None,
 ) -> Summary:
     """Predict pictures with one or several models and write the results.
 
@@ -66,6 +67,7 @@ def predict_to_folder(
         whole_image: see ``Inferencer``.
         batch_size: see ``Inferencer``.
         keypoint_thr: keypoints of a lower score are not drawn.
+        keypoints: for pose, the set to convert to, see ``convert_keypoints``.
 
     Raises:
         FileNotFoundError: if there are no pictures.
@@ -73,15 +75,23 @@ def predict_to_folder(
         ValueError: for arguments that do not fit; before the first picture.
     """
     out_dir = Path(out_dir)
+    has_pose = any(i.task.name == 'pose' for i in inferencers.values())
+    if keypoints is not None and not has_pose:
+        raise ValueError(f'keypoints={keypoints!r} needs a pose model')
     writers = {
-        name: writer_class(inferencer)(inferencer, out_dir / name, save)
+        name: writer_class(inferencer)(
+            inferencer,
+            out_dir / name,
+            save,
+            **(dict(keypoints=keypoints) if inferencer.task.name == 'pose' else {}),
+        )
         for name, inferencer in inferencers.items()
     }
     _check_kinds(save, writers)
     sources = list(iter_pictures(inputs))
     jobs = make_jobs(
         sources,
-        needs_boxes=any(i.task.name == 'pose' for i in inferencers.values()),
+        needs_boxes=has_pose,
         boxes=boxes,
         whole_image=whole_image,
         skip_errors=True,
@@ -91,7 +101,7 @@ def predict_to_folder(
     names = FreeNames(files)
     for writer in writers.values():
         writer.folder.mkdir(parents=True, exist_ok=True)
-        for file in ('predictions.json', 'coco.json'):
+        for file in ('predictions.json', 'coco.json', 'coco_categories.json'):
             names.claim(writer.folder / file)
     summary = Summary(left_out=_left_out(inputs, sources))
     start = time.perf_counter()

@@ -11,6 +11,8 @@ from sapiens2_mm.datasets.io.label_image import write_label_image
 from sapiens2_mm.visualization import save_point_cloud
 
 from .inference import Inferencer
+from .keypoint_conversion import conversion_of, convert_keypoints
+from .keypoint_files import coco_category, coco_results, openpose_picture
 from .out_files import finite_or_none, write_json, write_npz, write_png
 from .results import DenseResult, PoseResult, SegResult
 
@@ -52,8 +54,7 @@ class Writer:
         record = dict(image=result.picture.path, height=height, width=width)
         record.update(self.describe(result))
         arrays = self.arrays(result)
-        lost = sum(int((~np.isfinite(values)).sum()) for values in arrays.values())
-        if lost:
+        if lost := self.lost(arrays):
             record['not_finite'] = f'{lost} numbers; they are null here'
         if 'png' in self.save:
             write_png(self.folder / f'{name}.png', self.inferencer.draw(result, **draw))
@@ -69,6 +70,10 @@ class Writer:
     def arrays(self, result: Any) -> dict[str, np.ndarray]:
         raise NotImplementedError
 
+    def lost(self, arrays: dict[str, np.ndarray]) -> int:
+        """How many numbers are not finite."""
+        return sum(int((~np.isfinite(values)).sum()) for values in arrays.values())
+
     def write_more(self, result: Any, name: str) -> None:
         """Write other files of one picture."""
 
@@ -80,18 +85,57 @@ class Writer:
 
 
 class PoseWriter(Writer):
-    """Also ``coco.json``, a list of results in COCO's form (``x, y, score``)."""
+    """Also ``coco.json``, a list of results in COCO's form (``x, y, score``), and
+    ``coco_categories.json`` with the names and links.
+
+    Args:
+        inferencer: see ``Writer``.
+        folder: see ``Writer``.
+        save: see ``Writer``.
+        keypoints: set to convert to, see ``convert_keypoints``. That of OpenPose also
+            writes ``NAME_keypoints.json`` in OpenPose's form, COCO-WholeBody has its
+            fields in ``coco.json``.
+    """
 
     kinds = ('json', 'png', 'npz', 'coco')
 
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
+    def __init__(
+        self,
+        inferencer: Inferencer,
+        folder: Path,
+        save: Collection[str],
+        keypoints: str | None = None,
+    ) -> None:
+        super().__init__(inferencer, folder, save)
         self._coco: list[dict[str, Any]] = []
+        self.meta = inferencer.task.meta
+        self.target = keypoints
+        self.fields: dict[str, range] = {}
+        self.absent = np.zeros(self.meta['num_keypoints'], bool)
+        if keypoints is not None:
+            names = tuple(self.meta['keypoint_name2id'])
+            self.conversion = conversion_of(names, keypoints)
+            self.meta = self.conversion.target.metainfo
+            self.fields = self.conversion.target.fields
+            self.absent = self.conversion.absent
+        if keypoints == 'openpose':
+            self.ends = dict(self.ends, json=('_keypoints.json',))
 
     def header(self) -> dict[str, Any]:
-        meta = self.inferencer.task.meta
-        names = [meta['keypoint_id2name'][i] for i in range(meta['num_keypoints'])]
-        return dict(box_format='xyxy', keypoint_names=names)
+        names = [self.meta['keypoint_id2name'][i] for i in range(len(self.absent))]
+        header = dict(box_format='xyxy', keypoint_names=names)
+        if self.target is not None:
+            header['keypoint_set'] = self.target
+            header['keypoints_from'] = [
+                [point.name, point.kind, *point.sources]
+                for point in self.conversion.points
+            ]
+        return header
+
+    def write(self, result: PoseResult, name: str, **draw: Any) -> None:
+        if self.target is not None:
+            result = convert_keypoints(result, self.target)
+        super().write(result, name, **draw)
 
     def describe(self, result: PoseResult) -> dict[str, Any]:
         instances = [
@@ -114,26 +158,23 @@ class PoseWriter(Writer):
             keypoint_scores=result.keypoint_scores,
         )
 
+    def lost(self, arrays: dict[str, np.ndarray]) -> int:
+        absent = arrays['keypoints'][:, self.absent]  # NaN, as is said in the header
+        return super().lost(arrays) - absent.size
+
     def write_more(self, result: PoseResult, name: str) -> None:
         image_id = name if result.image_id is None else result.image_id
-        for box, keypoints, scores in _people(result):
-            points = np.column_stack((keypoints, scores)).astype(float)
-            if np.isfinite(points).all():  # COCO's readers know no null
-                box = np.concatenate((box[:2], box[2:] - box[:2])).astype(float)
-                self._coco.append(
-                    dict(
-                        image_id=image_id,
-                        category_id=1,
-                        bbox=box.tolist(),
-                        keypoints=points.ravel().tolist(),
-                        score=float(scores.mean()),
-                    )
-                )
+        self._coco += coco_results(result, image_id, self.fields, self.absent)
+        if self.target == 'openpose' and 'json' in self.save:
+            path = self.folder / f'{name}_keypoints.json'
+            write_json(path, openpose_picture(result, self.fields, self.absent))
 
     def finish(self, **more: Any) -> None:
         super().finish(**more)
         if 'coco' in self.save:
             write_json(self.folder / 'coco.json', self._coco)
+            category = coco_category(self.meta, self.fields)
+            write_json(self.folder / 'coco_categories.json', [category])
 
 
 class SegWriter(Writer):

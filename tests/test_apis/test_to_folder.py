@@ -154,6 +154,87 @@ def test_people_in_json_and_coco_form(make, photos, tmp_path):
     assert coco[1]['bbox'] == [50.5, 60, 120, 240] and len(coco) == 2
 
 
+@pytest.fixture
+def two_people(photos, tmp_path):
+    """``boxes`` of two people in ``人 1.PNG``."""
+    annotations = [
+        dict(image_id=7, bbox=box) for box in ([20, 30, 100, 200], [50, 60, 120, 240])
+    ]
+    content = dict(images=[dict(id=7, file_name='人 1.PNG')], annotations=annotations)
+    path = tmp_path / 'boxes.json'
+    path.write_text(json.dumps(content))
+    return path
+
+
+def test_openpose_files(make, photos, two_people, tmp_path, log):
+    predict_to_folder(
+        make('pose'),
+        photos / '人 1.PNG',
+        tmp_path,
+        save=('json', 'png', 'npz'),
+        boxes=two_people,
+        keypoints='openpose',
+    )
+    picture = load(tmp_path / 'pose' / '人 1_keypoints.json')
+    arrays = np.load(tmp_path / 'pose' / '人 1.npz')
+    assert arrays['keypoints'].shape == (2, 137, 2)
+    sizes = dict(pose=25, face=70, hand_left=21, hand_right=21)
+    for number, person in enumerate(picture['people']):
+        parts = [person[f'{part}_keypoints_2d'] for part in sizes]
+        assert [len(part) for part in parts] == [3 * n for n in sizes.values()]
+        points = np.concatenate(parts).reshape(137, 3)
+        np.testing.assert_array_equal(
+            points[:, :2], np.nan_to_num(arrays['keypoints'][number])
+        )
+        np.testing.assert_array_equal(points[:, 2], arrays['keypoint_scores'][number])
+        assert points[25:33].max() == 0 < points[33, 2]  # of the jaw only the chin
+    assert len(picture['people']) == 2
+    content = load(tmp_path / 'pose' / 'predictions.json')
+    assert content['keypoint_set'] == 'openpose'
+    assert ['Neck', 'derived', 'left_shoulder', 'right_shoulder'] in (
+        content['keypoints_from']
+    )
+    (record,) = content['images']
+    assert 'not_finite' not in record
+    assert record['instances'][0]['keypoints'][25] == [None, None]
+    assert record['files'] == ['人 1_keypoints.json', '人 1.png', '人 1.npz']
+    assert 'openpose: 16 of 137 keypoints are absent (score 0): face-0' in log.text
+
+
+@pytest.mark.parametrize(('keypoints', 'count'), [('coco-wholebody', 133), (None, 308)])
+def test_coco_results_with_their_category(
+    make, photos, two_people, tmp_path, keypoints, count
+):
+    predict_to_folder(
+        make('pose'),
+        photos / '人 1.PNG',
+        tmp_path,
+        save=['coco', 'npz'],
+        boxes=two_people,
+        keypoints=keypoints,
+    )
+    points = np.nan_to_num(np.load(tmp_path / 'pose' / '人 1.npz')['keypoints'])
+    people = load(tmp_path / 'pose' / 'coco.json')
+    (category,) = load(tmp_path / 'pose' / 'coco_categories.json')
+    fields = [key for key, value in category.items() if isinstance(value, list)]
+    fields.remove('skeleton')
+    assert fields == (
+        ['keypoints', 'foot_kpts', 'face_kpts', 'lefthand_kpts', 'righthand_kpts']
+        if keypoints
+        else ['keypoints']
+    )
+    assert sum(len(category[field]) for field in fields) == count
+    named = [category['keypoints'][i - 1] for i in category['skeleton'][0]]
+    assert named == ['left_ankle', 'left_knee']
+    for number, person in enumerate(people):
+        found = np.concatenate([person[f] for f in fields]).reshape(count, 3)
+        np.testing.assert_array_equal(found[:, :2], points[number])
+        present = found[found[:, 2] > 0, 2]
+        assert person['score'] == pytest.approx(present.mean(), rel=1e-5)
+        assert person['category_id'] == category['id'] == 1
+    assert len(people) == 2
+
+
 def test_numbers_that_are_not_finite_become_null(make, photos, tmp_path, monkeypatch):
     inferencers = make('pose')
     task = inferencers['pose'].task
@@ -195,6 +276,8 @@ def test_what_cannot_be_saved_is_said_first(make, photos, tmp_path):
             predict_to_folder(
                 make('normal'), photos, tmp_path / 'out', save=['json', kind]
             )
+    with pytest.raises(ValueError, match="keypoints='coco' needs a pose model"):
+        predict_to_folder(make('seg'), photos, tmp_path / 'out', keypoints='coco')
     for nothing in (photos / 'album.png', f'{photos}/*.tif'):
         with pytest.raises(FileNotFoundError, match='no file'):
             predict_to_folder(make('normal'), nothing, tmp_path / 'out')

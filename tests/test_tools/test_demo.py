@@ -55,7 +55,9 @@ def photos(data_dir, tmp_path):
 
 def test_several_models(demo, models, photos, tmp_path):
     both = [*models['pose'], *models['seg'], *models['seg'], '--whole-image']
-    assert demo('photos', *both) == 0
+    assert demo('photos', *both, '--keypoints', 'coco') == 0
+    people = (tmp_path / 'outputs' / 'pose' / 'predictions.json').read_text()
+    assert '"keypoint_set": "coco"' in people
     assert sorted(os.listdir(tmp_path / 'outputs')) == ['pose', 'seg', 'seg_2']
     assert sorted(os.listdir(tmp_path / 'outputs' / 'seg_2')) == [
         *('a.b.npz', 'a.b.png', 'a.b_labels.png', 'predictions.json'),
