@@ -13,9 +13,11 @@ _LFS = b'version https://git-lfs'
 _MAX_HEADER = 100_000_000  # of safetensors
 
 
-def unreadable(path: Path, err: Exception) -> CheckpointError:
+def unreadable(
+    path: Path, err: Exception, suffix: str | None = None
+) -> CheckpointError:
     """The error for a file whose bytes are not what they claim to be."""
-    kind = other_kind(path, path.suffix) or 'damaged or no checkpoint'
+    kind = other_kind(path, suffix or path.suffix) or 'damaged or no checkpoint'
     return CheckpointError(
         f'cannot read {path}: {kind} ({path.stat().st_size} bytes, '
         f'{type(err).__name__}: {shown(err)}); get the file again'
@@ -47,6 +49,8 @@ def other_kind(path: Path, suffix: str) -> str | None:
                 return f'the first part of a safetensors file of {size} bytes'
         elif suffix != '.json' and head.isascii() and _is_text(head):
             return f'a text that begins with {shown(head.decode())[:60]!r}'
+        elif suffix != '.json' and not head.startswith(b'\x80'):  # of a pickle
+            return f'no checkpoint; it begins with {head[:8]!r}'
     return None
 
 

@@ -1,21 +1,14 @@
-"""Download checkpoints from the Hugging Face Hub and from web addresses."""
+"""Download checkpoints from the Hugging Face Hub."""
 
-import hashlib
 import os
 import re
 from dataclasses import dataclass
-from http.client import HTTPException
+from logging import WARNING
 from pathlib import Path, PurePosixPath
-from urllib.error import HTTPError
-from urllib.parse import quote, unquote, urljoin, urlsplit
-from urllib.request import Request, urlopen
 
-import torch
-from mmengine.dist import barrier, is_main_process
-from tqdm import tqdm
+from mmengine.logging import print_log
 
-from ..errors import CheckpointError, shown
-from .atomic import replacing
+from ..errors import CheckpointError
 from .file_kind import other_kind
 from .shard_index import INDEX_SUFFIX, shards_of
 
@@ -23,8 +16,6 @@ _FORM = 'hf://OWNER/REPO[@REVISION][/FILE]'
 _HUB_ADDRESS = re.compile(
     r'hf://(?P<repo>[^/@]+/[^/@]+)(@(?P<revision>[^/]+))?(/(?P<file>.+))?'
 )
-_TIMEOUT = 60  # seconds without an answer
-_CHECKSUM = re.compile(r'-([0-9a-f]{8,})\.')
 _OFFICIAL_REPO = re.compile(r'[^/]+/sapiens2-(?P<task>[a-z]+)-(?P<size>[0-9a-z.\-]+)')
 
 
@@ -159,15 +150,24 @@ def _only_weights_of(parts: HubAddress) -> str:
 def _get(parts: HubAddress, file: str) -> Path:
     from huggingface_hub import hf_hub_download
 
-    path = hf_hub_download(
-        parts.repo,
-        file,
-        revision=parts.revision,
-        endpoint=_endpoint(),
-        cache_dir=_cache_dir(),
-        local_files_only=_is_offline(),
-    )
-    return Path(path)
+    def get(**options: bool) -> tuple[Path, str | None]:
+        path = hf_hub_download(
+            parts.repo,
+            file,
+            revision=parts.revision,
+            endpoint=_endpoint(),
+            cache_dir=_cache_dir(),
+            local_files_only=_is_offline(),
+            **options,
+        )
+        return Path(path), other_kind(Path(path), Path(file).suffix)
+
+    path, kind = get()
+    if kind and not _is_offline():
+        text = f'{path} is in the cache and {kind}; it is fetched anew'
+        print_log(text, logger='current', level=WARNING)
+        path, _ = get(force_download=True)
+    return path
 
 
 # huggingface_hub reads these variables when it is imported, we when they are needed.
@@ -182,76 +182,3 @@ def _cache_dir() -> str | None:
 
 def _is_offline() -> bool:
     return os.environ.get('HF_HUB_OFFLINE', '').upper() in ('1', 'ON', 'YES', 'TRUE')
-
-
-def download_url(url: str) -> Path:
-    """The local copy of a web address, kept in torch's hub folder.
-
-    A name such as ``model-0a1b2c3d.pth`` is checked against that SHA-256 prefix. Other
-    names, which repeat, get a folder for each place. An index file brings its shards.
-
-    Raises:
-        CheckpointError: if the download or the check fails.
-    """
-    parts = urlsplit(url)
-    name = unquote(PurePosixPath(parts.path).name)
-    if not name or name != PurePosixPath(name).name or '\\' in name or len(name) > 200:
-        raise CheckpointError(f'{shown(url)} names no file')
-    folder = Path(torch.hub.get_dir(), 'checkpoints')
-    if not _CHECKSUM.search(name):
-        place = f'{urljoin(url, ".")}?{parts.query}'
-        folder /= hashlib.sha256(place.encode()).hexdigest()[:16]
-    path = _download_once(url, folder / name)
-    if name.endswith(INDEX_SUFFIX):
-        for shard in sorted(set(shards_of(path).values())):
-            _download_once(urljoin(url, quote(shard)), folder / shard)
-    return path
-
-
-def _download_once(url: str, path: Path) -> Path:
-    if not path.exists() and is_main_process():
-        _download_url(url, path)
-    barrier()
-    if not path.exists():  # another machine without the folder of the main one
-        _download_url(url, path)
-    return path
-
-
-def _download_url(url: str, path: Path) -> None:
-    checksum = _CHECKSUM.search(path.name)
-    digest, received = hashlib.sha256(), 0
-    try:
-        request = Request(url, headers={'User-Agent': 'sapiens2_mm'})
-        with (
-            urlopen(request, timeout=_TIMEOUT) as response,
-            replacing(path) as temporary,
-        ):
-            expected = response.length  # None if the server says none, or nonsense
-            with (
-                open(temporary, 'wb') as file,
-                tqdm(
-                    total=expected,
-                    desc=path.name,
-                    unit='B',
-                    unit_scale=True,
-                    disable=None,  # shown on a terminal only
-                ) as progress,
-            ):
-                while chunk := response.read(1 << 20):
-                    file.write(chunk)
-                    digest.update(chunk)
-                    received += len(chunk)
-                    progress.update(len(chunk))
-            if expected is not None and received != expected:
-                raise ConnectionError(f'{received} of {expected} bytes arrived')
-            kind = other_kind(temporary, path.suffix)
-            if kind:
-                raise ConnectionError(f'the server sent {kind}, {received} bytes')
-            found = digest.hexdigest()
-            if checksum and not found.startswith(checksum[1]):
-                raise ConnectionError(f'SHA-256 {found[:12]} is not that of its name')
-    except HTTPError as err:
-        text = f'the server answered {err.code} {err.reason}'
-        raise CheckpointError(f'{url}: {text}') from err
-    except (OSError, HTTPException) as err:
-        raise CheckpointError(f'{url}: the download failed ({err}); try again') from err

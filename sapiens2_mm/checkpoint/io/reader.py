@@ -16,8 +16,9 @@ from safetensors import __version__ as safetensors_version
 from torch import Tensor
 
 from ..errors import CheckpointError, holds_weights_only, listed
+from .download import download_url
 from .file_kind import unreadable
-from .hub import download_hub_file, download_url
+from .hub import download_hub_file
 from .limits import Budget
 from .plain_values import UnsafePickleError
 from .shard_index import INDEX_SUFFIX, shards_of

@@ -7,7 +7,7 @@ from ..errors import CheckpointError, shown
 from .file_kind import unreadable
 
 INDEX_SUFFIX = '.safetensors.index.json'
-_MAX_BYTES = 1 << 21  # some 20,000 weights
+MAX_INDEX_BYTES = 1 << 21  # some 20,000 weights
 
 
 def shards_of(path: Path) -> dict[str, str]:
@@ -16,12 +16,14 @@ def shards_of(path: Path) -> dict[str, str]:
     Raises:
         CheckpointError: if ``path`` is no such index, or names a file elsewhere.
     """
-    if path.stat().st_size > _MAX_BYTES:
-        raise CheckpointError(f'{path} has over {_MAX_BYTES} bytes; it is no index')
+    if path.stat().st_size > MAX_INDEX_BYTES:
+        raise CheckpointError(
+            f'{path} is no index; it has over {MAX_INDEX_BYTES} bytes'
+        )
     try:
         index = json.loads(path.read_text(encoding='utf-8'))
     except (ValueError, RecursionError) as err:
-        raise unreadable(path, err) from err
+        raise unreadable(path, err, '.json') from err
     shards = index.get('weight_map') if isinstance(index, dict) else None
     if not isinstance(shards, dict):
         raise CheckpointError(f'{path} has no "weight_map"; it is no safetensors index')

@@ -2,10 +2,8 @@
 
 import hashlib
 import json
-import socket
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 
 import pytest
 import torch
@@ -57,8 +55,6 @@ class Handler(BaseHTTPRequestHandler):
         self.requests.append(self.path)
         self.tokens.add(self.headers.get('Authorization'))
         parts = self.path.split('?')[0].strip('/').split('/')
-        if parts[0] == 'files':
-            return self.plain_file(parts[-1], with_body)
         if parts[:2] == ['api', 'models']:
             repo, revision, file = '/'.join(parts[2:4]), parts[-1], None
         else:
@@ -88,15 +84,6 @@ class Handler(BaseHTTPRequestHandler):
             content = INDEX.get(file, GOOD_INDEX)
         cut = with_body and repo == 'me/cut'
         self.send(200, content, with_body, cut)
-
-    def plain_file(self, name: str, with_body: bool) -> None:
-        if name == 'missing.pth':
-            self.send_error(404, 'Not Found')
-        elif name.endswith('.json'):
-            self.send(200, INDEX.get(name, GOOD_INDEX), with_body)
-        else:
-            content = OTHER if self.path.startswith('/files/other/') else CONTENT
-            self.send(200, content, with_body, cut=name.startswith('cut'))
 
     def refuse(self, status: int, code: str, with_body: bool) -> None:
         self.send(status, b'{}', with_body, error=code)
@@ -208,11 +195,9 @@ def test_what_does_not_exist():
         ('half', 'damaged or no checkpoint'),
     ],
 )
-@pytest.mark.parametrize('start', ['hf://me/index', '{server}/files'])
-def test_index_that_is_no_good_fetches_nothing_more(name, message, start, server):
-    address = f'{start.format(server=server)}/{name}.safetensors.index.json'
+def test_index_that_is_no_good_fetches_nothing_more(name, message):
     with pytest.raises(CheckpointError, match=message):
-        read_checkpoint(address)
+        read_checkpoint(f'hf://me/index/{name}.safetensors.index.json')
     assert not [path for path in Handler.requests if 'evil' in path]
 
 
@@ -227,6 +212,18 @@ def test_cut_connection_leaves_no_half_file(tmp_path):
         read_checkpoint('hf://me/cut/model.safetensors')
     snapshots = tmp_path / 'cache' / 'models--me--cut' / 'snapshots'
     assert not list(snapshots.rglob('*.safetensors'))
+
+
+@pytest.mark.parametrize('content', [b'<!DOCTYPE html><html>log in</html>', b''])
+def test_what_is_no_checkpoint_in_the_cache_is_fetched_anew(content, tmp_path, log):
+    address = 'hf://me/one/model.safetensors'
+    assert loads(address)
+    (path,) = (tmp_path / 'cache').rglob('model.safetensors')
+    path.resolve().write_bytes(content)
+    assert loads(address)
+    assert f'{path} is in the cache and ' in log.text
+    Handler.requests.clear()
+    assert loads(address) and len(Handler.requests) == 1  # whether there is another
 
 
 def test_cache_serves_offline(monkeypatch):
@@ -267,83 +264,3 @@ def test_token_is_sent(monkeypatch):
     monkeypatch.setenv('HF_TOKEN', 'hf_secret')
     assert loads('hf://me/one/model.safetensors')
     assert 'Bearer hf_secret' in Handler.tokens
-
-
-def test_url(server, tmp_path):
-    name = f'model-{hashlib.sha256(CONTENT).hexdigest()[:8]}.safetensors'
-    for _ in range(2):
-        assert loads(f'{server}/files/{name}?download=true')
-    assert len(Handler.requests) == 1
-    assert (tmp_path / 'torch' / 'checkpoints' / name).is_file()
-    result = CheckpointLoader.load_checkpoint(f'{server}/files/plain.pth')
-    assert torch.equal(result['state_dict']['w'], STATE['w'])
-
-
-def test_url_of_an_index_brings_its_shards(server):
-    address = f'{server}/files/a/model.safetensors.index.json?download=true'
-    assert loads(address)
-    Handler.requests.clear()
-    assert loads(address)  # from the cache
-    assert not Handler.requests
-
-
-def test_files_of_the_same_name_at_two_places_are_two_files(server):
-    states = [
-        read_checkpoint(f'{server}/files/{place}/model.safetensors')['state_dict']
-        for place in ('one', 'other')
-    ]
-    assert torch.equal(states[0]['w'], STATE['w'])
-    assert torch.equal(states[1]['w'], STATE['w'] + 1)
-
-
-def test_url_errors(server, tmp_path):
-    with pytest.raises(CheckpointError, match=r'missing\.pth: the server answered 404'):
-        read_checkpoint(f'{server}/files/missing.pth')
-    for name in ('cut.safetensors', 'wrong-00000000.pth'):
-        with pytest.raises(CheckpointError, match=f'{name}: the download failed'):
-            read_checkpoint(f'{server}/files/{name}')
-    with pytest.raises(CheckpointError, match='the download failed'):
-        read_checkpoint('http://127.0.0.1:9/a.pth')
-    with pytest.raises(CheckpointError, match='names no file'):
-        read_checkpoint(server)
-    assert not list(Path(tmp_path, 'torch').rglob('*.*'))
-
-
-def test_an_address_names_a_file_of_the_cache(server, tmp_path):
-    for name in ('..%2F..%2F..%2Fevil.pth', 'a%2Fb.pth', '..%5Cb.pth', 'a' * 300):
-        with pytest.raises(CheckpointError, match='names no file'):
-            read_checkpoint(f'{server}/files/{name}')
-    assert not Handler.requests and not list(tmp_path.rglob('evil.pth'))
-
-
-@pytest.mark.parametrize(
-    'content, kind',
-    [
-        (b'<!DOCTYPE html><html>login</html>', 'a page of HTML'),
-        (b'version https://git-lfs.github.com/spec/v1\n', 'a pointer of git-lfs'),
-        (b'', 'an empty file'),
-        (CONTENT[:-100], 'the first part of a safetensors file'),
-    ],
-)
-def test_what_is_no_checkpoint_is_not_kept(
-    content, kind, server, tmp_path, monkeypatch
-):
-    address = f'{server}/files/plain.safetensors'
-    with monkeypatch.context() as patch:
-        patch.setitem(globals(), 'CONTENT', content)
-        with pytest.raises(CheckpointError, match=f'{kind}.*, {len(content)} bytes'):
-            read_checkpoint(address)
-    assert loads(address)
-    (tmp_path / 'local.pth').write_bytes(content)
-    with pytest.raises(CheckpointError, match=rf'{kind}.*\({len(content)} bytes'):
-        read_checkpoint(tmp_path / 'local.pth')
-
-
-def test_a_server_that_never_answers_ends_the_wait(monkeypatch):
-    monkeypatch.setattr('sapiens2_mm.checkpoint.io.hub._TIMEOUT', 0.2)
-    with socket.create_server(('127.0.0.1', 0)) as silent:
-        address = f'http://127.0.0.1:{silent.getsockname()[1]}/a.pth'
-        with pytest.raises(
-            CheckpointError, match=r'a\.pth: the download failed.*timed'
-        ):
-            read_checkpoint(address)
