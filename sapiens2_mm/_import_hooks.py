@@ -25,8 +25,10 @@ BEFORE = {
 # Module -> called with the module when it has been executed.
 AFTER = {
     'mmcv': 'sapiens2_mm.compat:replace_compiled_ops',
+    'mmengine.analysis': 'sapiens2_mm.compat:mend_flop_counter',
     'mmengine.config.utils': 'sapiens2_mm.compat:register_configs',
     'mmpose.models.heads.hybrid_heads.rtmo_head': 'sapiens2_mm.compat:remove_stand_ins',
+    'mmpose.models.pose_estimators.base': 'sapiens2_mm.compat:spare_data_samples',
     'mmpose.structures.utils': 'sapiens2_mm.compat:revert_many_heatmaps',
     'mmseg.utils.tokenizer': 'sapiens2_mm.compat:remove_stand_ins',
 }
