@@ -1,11 +1,13 @@
 """Predict pictures with the models of one or several tasks.
 
-    python tools/demo.py photos --task pose,seg,normal --boxes people.json
+    python tools/demo.py photos --task pose,seg,normal
+    python tools/demo.py photos --task pose --boxes people.json
+    python tools/demo.py photos --task pose --det CONFIG CHECKPOINT
     python tools/demo.py photo.jpg --model sapiens2-1b_seg
     python tools/demo.py 'photos/*.jpg' --model CONFIG CHECKPOINT --whole-image
 
 Each task has a folder of its name in the output folder. The exit code is 0 if every
-picture has a result, 1 if some have none, 130 after Ctrl-C.
+picture has a result, also one of nobody, 1 if some have none, 130 after Ctrl-C.
 """
 
 import argparse
@@ -13,6 +15,7 @@ import sys
 
 from sapiens2_mm.apis import predict_to_folder
 from sapiens2_mm.apis.model_options import add_model_options, load_models
+from sapiens2_mm.apis.people_options import add_people_options, people_of
 from sapiens2_mm.datasets.metainfo.keypoint_sets import KEYPOINT_SETS
 
 
@@ -32,12 +35,7 @@ def parse_args() -> tuple[argparse.ArgumentParser, argparse.Namespace]:
         default='json,png,npz',
         help='some of json,png,npz,ply,coco (json,png,npz)',
     )
-    parser.add_argument(
-        '--boxes', help='pose: COCO-style JSON with the boxes of the people (xywh)'
-    )
-    parser.add_argument(
-        '--whole-image', action='store_true', help='pose: one person per picture'
-    )
+    add_people_options(parser)
     parser.add_argument(
         '--keypoints',
         choices=KEYPOINT_SETS,
@@ -50,12 +48,13 @@ def parse_args() -> tuple[argparse.ArgumentParser, argparse.Namespace]:
 def main() -> int:
     parser, args = parse_args()
     try:
+        boxes = people_of(args)
         summary = predict_to_folder(
             load_models(args),
             args.input,
             args.out_dir,
             save=args.save.split(','),
-            boxes=args.boxes,
+            boxes=boxes,
             whole_image=args.whole_image,
             batch_size=args.batch_size,
             keypoints=args.keypoints,

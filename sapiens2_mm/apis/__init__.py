@@ -4,6 +4,7 @@ from .init_model import init_model
 from .inputs import Failure, Picture
 from .keypoint_conversion import convert_keypoints
 from .model_zoo import find_model, list_models
+from .person_detectors import MMDetDetector, MoveNetDetector
 from .results import DenseResult, PoseResult, SegResult
 from .shared_backbone import share_backbones
 from .to_folder import predict_to_folder
@@ -13,6 +14,8 @@ __all__ = [
     'DenseResult',
     'Failure',
     'Inferencer',
+    'MMDetDetector',
+    'MoveNetDetector',
     'Picture',
     'PoseResult',
     'SegResult',

@@ -12,7 +12,7 @@ from mmengine.logging import print_log
 from sapiens2_mm.datasets.io.json_file import Id, check_record, check_records, load_json
 
 BOX_FORMATS = ('xyxy', 'xywh')
-# (H, W, 3) uint8 BGR -> (N, 4) xyxy in pixels
+# (H, W, 3) uint8 BGR -> (N, 4) xyxy in pixels, or (N, 5) with the score
 Detector = Callable[[np.ndarray], np.ndarray]
 
 
@@ -22,12 +22,14 @@ class People:
 
     Args:
         boxes: (N, 4) float32 xyxy in pixels.
+        scores: (N,) float32 of the boxes; 1 for a box that is sure.
         source: where they came from, for the result.
         skipped: boxes that were left out, and why.
         image_id: of the picture in the file of boxes.
     """
 
     boxes: np.ndarray
+    scores: np.ndarray
     source: str
     skipped: tuple[str, ...] = ()
     image_id: Id | None = None
@@ -35,7 +37,8 @@ class People:
 
 def one_person(size: tuple[int, int]) -> People:
     """The whole picture of (height, width) as one person."""
-    return People(np.float32([[0, 0, size[1], size[0]]]), 'whole image')
+    box = np.float32([[0, 0, size[1], size[0]]])
+    return People(box, np.ones(1, np.float32), 'whole image')
 
 
 def check_boxes(
@@ -49,7 +52,7 @@ def check_boxes(
     """Bring boxes to xyxy; those that cannot be meant are left out and named.
 
     Args:
-        boxes: (N, 4) in pixels.
+        boxes: (N, 4) in pixels, or (N, 5) with a score last.
         box_format: ``'xyxy'`` (left, top, right, bottom) or ``'xywh'`` (left, top,
             width, height).
         size: (height, width) of the picture.
@@ -58,15 +61,19 @@ def check_boxes(
         image_id: see ``People``.
 
     Raises:
-        ValueError: for another format, or boxes that are not (N, 4) numbers.
+        ValueError: for another format, or boxes that are not such numbers.
     """
     if box_format not in BOX_FORMATS:
         raise ValueError(f'box_format must be "xyxy" or "xywh", got {box_format!r}')
     try:
-        given = np.array(boxes, np.float32).reshape(len(boxes), 4)
+        rows = np.array(boxes, np.float32)
+        if rows.size == 4 * len(boxes):
+            rows = np.insert(rows.reshape(-1, 4), 4, 1, axis=1)
+        given, scores = np.split(rows.reshape(len(boxes), 5), [4], axis=1)
     except (TypeError, ValueError) as err:
         raise ValueError(
-            f'{where}: boxes must be (N, 4) numbers, got {boxes!r:.80}'
+            f'{where}: boxes must be (N, 4) numbers, or (N, 5) with a score last, got '
+            f'{boxes!r:.80}'
         ) from err
     corners = given.copy()
     if box_format == 'xywh':
@@ -81,8 +88,8 @@ def check_boxes(
         print_log(
             f'{where}: left out {message}', logger='current', level=logging.WARNING
         )
-    kept = corners[[not fault for fault in faults]].reshape(-1, 4)
-    return People(kept, source, skipped, image_id)
+    kept = [number for number, fault in enumerate(faults) if not fault]
+    return People(corners[kept], scores[kept, 0], source, skipped, image_id)
 
 
 def _fault(given: np.ndarray, box: np.ndarray, size: tuple[int, int]) -> str:

@@ -98,9 +98,10 @@ class Inferencer:
                 or 16 bits, PIL image, or a list or generator of these; see
                 ``iter_pictures``. Alpha is dropped.
             boxes: of the people, for pose: (N, 4) for one picture, a list of these for
-                several, the path of a COCO-style JSON (see ``BoxFile``), or a detector,
-                a function from a (H, W, 3) BGR picture to (N, 4) xyxy. A box that
-                cannot be meant is left out and named in the result. None is an error
+                several, the path of a COCO-style JSON (see ``BoxFile``), or a detector:
+                ``MoveNetDetector``, ``MMDetDetector`` or a function from a (H, W, 3)
+                BGR picture to xyxy. A fifth column is the score. A box that cannot be
+                meant is left out and named in the result. None is ``MoveNetDetector``
                 unless ``whole_image``.
             box_format: of given boxes, ``'xyxy'`` or ``'xywh'``, in pixels.
             whole_image: take each whole picture as one person.
@@ -112,6 +113,7 @@ class Inferencer:
                 of raising.
 
         Raises:
+            ImportError: see ``MoveNetDetector``.
             OSError: if a file does not exist.
             TypeError: for a tensor or anything else that is no picture.
             ValueError: for arguments that do not fit, or a picture that cannot be read

@@ -5,6 +5,8 @@ from itertools import repeat
 from pathlib import Path
 from typing import Any
 
+from mmengine.logging import print_log
+
 from .boxes import BOX_FORMATS, BoxFile, People, check_boxes, one_person
 from .inputs import (
     Failure,
@@ -14,6 +16,7 @@ from .inputs import (
     iter_pictures,
     read_picture,
 )
+from .person_detectors import MoveNetDetector
 from .tasks import Job
 
 
@@ -33,7 +36,7 @@ def make_jobs(
     Args:
         inputs: see ``Inferencer``, as all that follows.
         needs_boxes: of a pose model.
-        boxes: of the people.
+        boxes: of the people; without them a detector finds the people.
         box_format: of given boxes.
         whole_image: take each picture as one person.
         masks: one per picture.
@@ -41,19 +44,22 @@ def make_jobs(
         skip_errors: a ``Failure`` in place of a picture that cannot be read.
 
     Raises:
+        ImportError: if that detector is needed and cannot run.
         ValueError: for arguments that do not fit.
     """
     if channel_order not in ('bgr', 'rgb'):
         raise ValueError(f"channel_order must be 'bgr' or 'rgb', got {channel_order!r}")
     if box_format not in BOX_FORMATS:
         raise ValueError(f'box_format must be "xyxy" or "xywh", got {box_format!r}')
-    if needs_boxes and (boxes is None) != whole_image:
+    if boxes is not None and whole_image:
         raise ValueError(
-            'pose needs the people: give either boxes, or whole_image=True if each '
-            'picture shows one person'
+            'give either boxes, or whole_image=True if each picture shows one person'
         )
     if boxes is not None and not needs_boxes:
         raise ValueError('boxes are for pose models; this one sees whole pictures')
+    if needs_boxes and boxes is None and not whole_image:
+        boxes = MoveNetDetector()
+        print_log(f'no boxes were given: {boxes.name} finds the people', 'current')
     one = is_one_picture(inputs)
     sources: Iterable[PictureLike] = iter_pictures(inputs)
     given = boxes is not None and not callable(boxes)
@@ -109,7 +115,8 @@ def _people_finder(
     if boxes is None:
         return lambda number, picture: one_person(picture.size)
     if callable(boxes):
-        name = getattr(boxes, '__name__', type(boxes).__name__)
+        function = getattr(boxes, '__name__', type(boxes).__name__)
+        name = getattr(boxes, 'name', function)
         return lambda number, picture: check_boxes(
             boxes(picture.image), 'xyxy', picture.size, str(picture.path), name
         )

@@ -30,7 +30,9 @@ class PoseResult(Result):
         boxes: (N, 4) float32 xyxy in pixels of the picture, as used.
         keypoints: (N, K, 2) float32 (x, y) in pixels of the picture.
         keypoint_scores: (N, K) float32.
-        boxes_from: ``'given'``, ``'whole image'``, the file's path or the detector.
+        box_scores: (N,) float32 of the detector; 1 for other boxes.
+        boxes_from: ``'given'``, ``'whole image'``, the file's path or the
+            name of the detector.
         skipped_boxes: boxes that were left out, and why.
         image_id: of the picture in the file of boxes.
         metainfo: names, links and colors of the keypoints, in mmpose's parsed form.
@@ -39,6 +41,7 @@ class PoseResult(Result):
     boxes: np.ndarray
     keypoints: np.ndarray
     keypoint_scores: np.ndarray
+    box_scores: np.ndarray
     boxes_from: str
     skipped_boxes: tuple[str, ...] = ()
     image_id: int | float | str | None = None

@@ -64,14 +64,15 @@ class PoseTask(Task):
     name = 'pose'
 
     def samples(self, job: Job) -> Iterator[dict[str, Any]]:
-        for box in job.people.boxes:
+        people = job.people
+        for box, score in zip(people.boxes, people.scores, strict=True):
             yield self.pipeline(
                 dict(
                     self.meta,
                     img=job.picture.image,
                     img_path=job.picture.path,
                     bbox=box[None],
-                    bbox_score=np.ones(1, np.float32),
+                    bbox_score=score[None],
                 )
             )
 
@@ -93,6 +94,7 @@ class PoseTask(Task):
                 [np.empty((0, num_keypoints), np.float32)]
                 + [instance.keypoint_scores for instance in found]
             ),
+            people.scores,
             people.source,
             people.skipped,
             people.image_id,

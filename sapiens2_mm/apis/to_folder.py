@@ -16,7 +16,7 @@ from .inference import Inferencer, infer
 from .inputs import Failure, iter_pictures
 from .jobs import make_jobs
 from .out_files import FreeNames
-from .results import Result
+from .results import PoseResult, Result
 from .writers import SAVE_KINDS, Writer, writer_class
 
 
@@ -28,11 +28,23 @@ class Summary:
         done: pictures with results.
         failures: picture -> why it has none.
         left_out: entries of an input folder that are no pictures.
+        people: that the poses are of.
+        nobody: pictures for pose without a person.
     """
 
     done: int = 0
     failures: dict[str, str] = field(default_factory=dict)
     left_out: list[str] = field(default_factory=list)
+    people: int = 0
+    nobody: list[str] = field(default_factory=list)
+
+    def count_people(self, path: str, results: list[Result]) -> None:
+        for result in results:
+            if isinstance(result, PoseResult):  # all have the same people
+                self.people += len(result.boxes)
+                if not len(result.boxes):
+                    self.nobody.append(path)
+                return
 
 
 def predict_to_folder(
@@ -63,7 +75,8 @@ def predict_to_folder(
         save: what to write, of ``SAVE_KINDS``: ``'png'`` a drawing (and the label
             image), ``'npz'`` the arrays, ``'ply'`` the points of a pointmap,
             ``'coco'`` the keypoints as a list of results.
-        boxes: for pose, see ``Inferencer``.
+        boxes: for pose, see ``Inferencer``. A picture without a person has results
+            that are empty, and is counted in the summary.
         whole_image: see ``Inferencer``.
         batch_size: see ``Inferencer``.
         keypoint_thr: keypoints of a lower score are not drawn.
@@ -71,7 +84,8 @@ def predict_to_folder(
 
     Raises:
         FileNotFoundError: if there are no pictures.
-        ImportError: if ``'ply'`` is asked for and plyfile is not installed.
+        ImportError: if ``'ply'`` is asked for and plyfile is not installed; if the
+            default detector is needed and cannot run.
         ValueError: for arguments that do not fit; before the first picture.
     """
     out_dir = Path(out_dir)
@@ -120,8 +134,10 @@ def predict_to_folder(
                 if isinstance(item, Failure):
                     summary.failures[item.path] = item.reason
                     continue
+                path = item[0].picture.path or f'input_{number}'
+                summary.count_people(path, item)
                 name = names.take(
-                    Path(item[0].picture.path or f'input_{number}').stem,
+                    Path(path).stem,
                     [writer.folder for writer in writers.values()],
                     {end for writer in writers.values() for end in writer.file_ends},
                 )
@@ -161,6 +177,10 @@ def _report(summary: Summary, out_dir: Path, seconds: float) -> None:
         print_log(f'no result: {path}: {reason}', 'current', logging.ERROR)
     text = f'{summary.done} pictures in {seconds:.1f} s'
     text += f' ({summary.done / seconds:.2f} pictures/s) -> {out_dir}'
+    if summary.people or summary.nobody:
+        text += f'; {summary.people} people'
+    if summary.nobody:
+        text += f'; nobody in {len(summary.nobody)}, such as {summary.nobody[:3]}'
     if summary.failures:
         text += f'; {len(summary.failures)} without a result, named above'
     if summary.left_out:

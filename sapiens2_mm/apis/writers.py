@@ -141,10 +141,11 @@ class PoseWriter(Writer):
         instances = [
             dict(
                 bbox=finite_or_none(box),
+                bbox_score=finite_or_none(score),
                 keypoints=finite_or_none(keypoints),
                 keypoint_scores=finite_or_none(scores),
             )
-            for box, keypoints, scores in _people(result)
+            for box, score, keypoints, scores in _people(result)
         ]
         record = dict(boxes_from=result.boxes_from, instances=instances)
         if result.skipped_boxes:
@@ -154,6 +155,7 @@ class PoseWriter(Writer):
     def arrays(self, result: PoseResult) -> dict[str, np.ndarray]:
         return dict(
             boxes=result.boxes,
+            box_scores=result.box_scores,
             keypoints=result.keypoints,
             keypoint_scores=result.keypoint_scores,
         )
@@ -228,4 +230,10 @@ def writer_class(inferencer: Inferencer) -> type[Writer]:
 
 
 def _people(result: PoseResult) -> zip:
-    return zip(result.boxes, result.keypoints, result.keypoint_scores, strict=True)
+    return zip(
+        result.boxes,
+        result.box_scores,
+        result.keypoints,
+        result.keypoint_scores,
+        strict=True,
+    )

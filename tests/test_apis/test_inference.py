@@ -161,6 +161,11 @@ def test_people_of_pictures(make, photos, tmp_path, log):
     (found,) = inferencer(path, boxes=detector)
     assert found.boxes_from == 'detector' and len(found.skipped_boxes) == 1
     assert np.array_equal(found.keypoints, whole.keypoints)
+    (found,) = inferencer(path)
+    assert found.boxes_from == 'MoveNet MultiPose' and len(found.boxes) == 1
+    assert np.array_equal(
+        found.box_scores, found.data_sample.pred_instances.bbox_scores
+    )
     file = tmp_path / 'boxes.json'
     file.write_text(
         '{"images": [{"id": "x", "file_name": "000000.jpg"}], "annotations": '
@@ -177,9 +182,8 @@ def test_people_of_pictures(make, photos, tmp_path, log):
 
 def test_arguments_that_do_not_fit(make, photos):
     pose, seg = make('pose'), make('seg')
-    for options in ({}, dict(boxes=[], whole_image=True)):
-        with pytest.raises(ValueError, match='give either boxes, or whole_image=True'):
-            pose(photos[0], **options)
+    with pytest.raises(ValueError, match='give either boxes, or whole_image=True'):
+        pose(photos[0], boxes=[], whole_image=True)
     with pytest.raises(ValueError, match='boxes are for pose models'):
         seg(photos[0], boxes=[])
     with pytest.raises(ValueError, match='got 2 pictures and 1 lists of boxes; give'):

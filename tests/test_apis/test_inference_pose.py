@@ -104,7 +104,27 @@ def test_box_formats(model, image):
     assert xywh[0].tolist() == [10, 5, 50, 75]  # the caller's array is untouched
 
 
-@pytest.mark.parametrize('empty', [[], np.zeros((0, 4))])
+def test_scores_of_boxes(model, image):
+    assert predict(model, image, BOXES).box_scores.tolist() == [1, 1, 1]
+    rows = np.insert(BOXES, 4, [0.75, 0.25, 0.5], axis=1)
+    rows[1, 2] = 0  # left of its left side
+    result = predict(model, image, rows)
+    assert np.array_equal(result.boxes, BOXES[[0, 2]])
+    assert result.box_scores.tolist() == [0.75, 0.5]
+    assert result.box_scores.dtype == result.boxes.dtype == np.float32
+    instances = result.data_sample.pred_instances
+    assert instances.bbox_scores.tolist() == [0.75, 0.5]
+
+
+def test_tiny_and_huge_boxes(model, image):
+    boxes = [[50, 50, 50.001, 50.001], [-1e6, -1e6, 1e6, 1e6], *BOXES]
+    result = predict(model, image, boxes)
+    assert np.array_equal(result.boxes, np.float32(boxes))
+    assert np.isfinite(result.keypoints).all()
+    assert_mostly_close(result.keypoints[2:], predict(model, image, BOXES).keypoints)
+
+
+@pytest.mark.parametrize('empty', [[], np.zeros((0, 4)), np.zeros((0, 5))])
 def test_no_box_is_no_person(model, image, empty):
     result = predict(model, image, empty)
     assert result.keypoints.shape == (0, 308, 2) and result.boxes.shape == (0, 4)
@@ -137,7 +157,7 @@ def test_box_that_cannot_be_meant_is_left_out(
 
 
 def test_other_errors(model, image, tmp_path):
-    with pytest.raises(ValueError, match=r'boxes must be \(N, 4\) numbers, got array'):
+    with pytest.raises(ValueError, match=r'must be \(N, 4\) .* last, got array'):
         predict(model, image, BOXES[0])
     with pytest.raises(ValueError, match='box_format must be "xyxy" or "xywh"'):
         predict(model, image, BOXES, 'cxcywh')

@@ -100,6 +100,7 @@ def test_results(people):
     meta = dict(keypoint_id2name=dict(enumerate(KEYPOINT_NAMES)))
     picture = Picture(np.zeros((8, 8, 3), np.uint8))
     boxes = np.float32([[0, 0, 4, 4], [1, 1, 5, 5]])
+    people = *people, np.ones(2, np.float32)
     result = PoseResult(picture, None, boxes, *people, 'given', metainfo=meta)
     coco = convert_keypoints(result, 'coco')
     assert coco.keypoints.shape == (2, 17, 2) and coco.keypoint_names[16] == (

@@ -138,6 +138,8 @@ def test_people_in_json_and_coco_form(make, photos, tmp_path):
     assert nobody['instances'] == []  # it has the other ending
     assert (two['height'], two['width'], two['boxes_from']) == (384, 288, str(boxes))
     assert len(two['skipped_boxes']) == 1 and 'box 1 = ' in two['skipped_boxes'][0]
+    assert [person['bbox_score'] for person in two['instances']] == [1, 1]
+    assert summary.people == 2 and summary.nobody == [str(inputs[1])]
     assert [person['bbox'] for person in two['instances']] == [
         [20, 30, 120, 230],
         [50.5, 60, 170.5, 300],

@@ -1,4 +1,5 @@
 import importlib.util
+import json
 import os
 import subprocess
 import sys
@@ -64,6 +65,26 @@ def test_several_models(demo, models, photos, tmp_path):
     ]
 
 
+def people_found(tmp_path):
+    (picture,) = json.loads(
+        (tmp_path / 'outputs/pose/predictions.json').read_text(encoding='utf-8')
+    )['images']
+    return picture['boxes_from'], picture['instances']
+
+
+def test_people_are_found_without_boxes(demo, models, photos, tmp_path, log):
+    assert demo('photos', *models['pose'], '--save', 'json') == 0
+    name, (person,) = people_found(tmp_path)
+    assert name == 'MoveNet MultiPose' and 0.2 < person['bbox_score'] < 1
+    left, top, right, bottom = person['bbox']
+    assert 0 <= left < right <= 288 and 0 <= top < bottom <= 384
+    assert 'no boxes were given: MoveNet MultiPose finds the people' in log.text
+    assert '; 1 people' in log.text and 'nobody' not in log.text
+    assert demo('photos', *models['pose'], '--save', 'json', '--det-thr', '0.9') == 0
+    assert people_found(tmp_path) == (name, [])
+    assert '; 0 people; nobody in 1, such as [' in log.text
+
+
 @pytest.mark.slow
 def test_bad_picture_and_exit_code(repo_dir, models, photos, tmp_path):
     (photos / 'bad.png').write_text('text')
@@ -85,7 +106,12 @@ def test_wrong_arguments_are_one_line(demo, models, photos, capsys):
         (['--model', 'sapiens2-7b_seg'], 'is neither a config file nor the name'),
         (['--task', 'smell,seg'], "'sapiens2-1b_smell' is neither"),
         ([*models['seg'], '--save', 'gif'], "cannot save ['gif']"),
-        (models['pose'], 'give either boxes, or whole_image'),
+        ([*models['pose'], '--whole-image', '--boxes', 'a'], 'give either boxes, or'),
+        ([*models['pose'], '--whole-image', '--nms-thr', '0.3'], 'are of a detector'),
+        ([*models['pose'], '--boxes', 'a', '--det', 'b', 'c'], 'are of a detector'),
+        ([*models['pose'], '--det', 'b.py', 'c'], "config 'b.py' does not exist"),
+        ([*models['pose'], '--det-thr', '7'], 'score_thr must be in 0..1, got 7'),
+        ([*models['seg'], '--det-thr', '0.5'], 'boxes are for pose models'),
     ):
         assert demo('photos', *arguments) == 2
         assert message in capsys.readouterr().err
