@@ -5,6 +5,7 @@
     python tools/demo.py photos --task pose --det CONFIG CHECKPOINT
     python tools/demo.py photo.jpg --model sapiens2-1b_seg
     python tools/demo.py 'photos/*.jpg' --model CONFIG CHECKPOINT --whole-image
+    python tools/demo.py clip.mp4 --task pose --smooth
 
 Each task has a folder of its name in the output folder. The exit code is 0 if every
 picture has a result, also one of nobody, 1 if some have none, 130 after Ctrl-C.
@@ -24,7 +25,9 @@ def parse_args() -> tuple[argparse.ArgumentParser, argparse.Namespace]:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
-        'input', help="a picture, a folder, or a quoted pattern '*.jpg'"
+        'input',
+        help='a picture, a video, a folder of pictures, a quoted pattern such as '
+        "'*.jpg', or the number of a camera, which Ctrl-C ends",
     )
     add_model_options(parser)
     parser.add_argument(
@@ -41,6 +44,16 @@ def parse_args() -> tuple[argparse.ArgumentParser, argparse.Namespace]:
         choices=KEYPOINT_SETS,
         help='pose: write these keypoints in place of those of the model',
     )
+    parser.add_argument(
+        '--no-track',
+        action='store_true',
+        help='pose: do not number the people of a video',
+    )
+    parser.add_argument(
+        '--smooth',
+        action='store_true',
+        help='pose: smooth the keypoints of each person of a video',
+    )
     parser.add_argument('--batch-size', type=int, default=1, help='(1)')
     return parser, parser.parse_args()
 
@@ -51,13 +64,15 @@ def main() -> int:
         boxes = people_of(args)
         summary = predict_to_folder(
             load_models(args),
-            args.input,
+            int(args.input) if args.input.isdecimal() else args.input,
             args.out_dir,
             save=args.save.split(','),
             boxes=boxes,
             whole_image=args.whole_image,
             batch_size=args.batch_size,
             keypoints=args.keypoints,
+            track=False if args.no_track else None,
+            smooth=args.smooth,
         )
     except (FileNotFoundError, ImportError, ValueError) as err:
         parser.error(str(err))

@@ -42,7 +42,7 @@ if [ "$(cat "$STAMP" 2> /dev/null || true)" != "$WANTED" ]; then
     echo '== 3/4 OpenMMLab hosts, test and rendering packages' &&
         "${PIP[@]}" --no-build-isolation -c requirements/constraints.txt -c requirements/torch.txt \
             -r requirements/hosts.txt -r requirements/pretrain.txt \
-            -r requirements/synth.txt -r requirements/test.txt
+            -r requirements/synth.txt -r requirements/video.txt -r requirements/test.txt
     echo '== 4/4 sapiens2_mm' && "${PIP[@]}" -q --no-build-isolation --no-deps -e .
     python -m pip check
     echo "$WANTED" > "$STAMP"

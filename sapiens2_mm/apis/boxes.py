@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,8 @@ from sapiens2_mm.datasets.io.json_file import Id, check_record, check_records, l
 BOX_FORMATS = ('xyxy', 'xywh')
 # (H, W, 3) uint8 BGR -> (N, 4) xyxy in pixels, or (N, 5) with the score
 Detector = Callable[[np.ndarray], np.ndarray]
+# image id, (N, 4) xywh
+Boxes = tuple[Id | None, list[list[float]]]
 
 
 @dataclass(frozen=True)
@@ -108,13 +110,18 @@ def _fault(given: np.ndarray, box: np.ndarray, size: tuple[int, int]) -> str:
 class BoxFile:
     """A COCO-style JSON with the boxes (xywh) of pictures; crowds are left out.
 
+    An entry of ``images`` with a ``frame_id``, from 0, is that frame of the video
+    ``file_name``. A frame without an entry has no people.
+
     Args:
         path: of the file.
-        boxes: ``file_name`` -> image id and its boxes.
+        boxes: ``file_name`` of a picture -> image id and its boxes.
+        frames: ``file_name`` of a video -> frame -> the same.
     """
 
     path: str
-    boxes: dict[str, tuple[Id, list[list[float]]]]
+    boxes: dict[str, Boxes]
+    frames: dict[str, dict[int, Boxes]] = field(default_factory=dict)
 
     @classmethod
     def read(cls, path: str | Path) -> 'BoxFile':
@@ -130,8 +137,11 @@ class BoxFile:
         check_records(images, dict(id=Id, file_name=str), f'{path}: image')
         check_records(annotations, dict(image_id=Id), f'{path}: annotation')
         boxes: dict[Id, list[list[float]]] = {image['id']: [] for image in images}
-        if len(boxes) < len(images) or len(boxes) > len({*_names(images)}):
-            raise ValueError(f'{path}: two images have the same id or file_name')
+        places = [(str(Path(i['file_name'])), i.get('frame_id')) for i in images]
+        if len(boxes) < len(images) or len(boxes) > len({*map(str, places)}):
+            raise ValueError(
+                f'{path}: two images have the same id or file_name (and frame_id)'
+            )
         for number, annotation in enumerate(annotations):
             if annotation['image_id'] not in boxes:
                 raise ValueError(
@@ -140,9 +150,25 @@ class BoxFile:
                 )
             if not annotation.get('iscrowd', 0):
                 boxes[annotation['image_id']].append(_as_box(annotation.get('bbox')))
-        ids = [image['id'] for image in images]
-        found = zip(_names(images), ids, strict=True)
-        return cls(str(path), {name: (i, boxes[i]) for name, i in found})
+        file = cls(str(path), {}, {})
+        for (name, frame), image_id in zip(places, list(boxes), strict=True):
+            if not isinstance(frame, int | None):
+                raise ValueError(f'{path}: frame_id must be an integer, got {frame!r}')
+            if frame is None:
+                file.boxes[name] = image_id, boxes[image_id]
+            else:
+                file.frames.setdefault(name, {})[frame] = image_id, boxes[image_id]
+        return file
+
+    def of_frame(self, name: str | None, index: int) -> Boxes:
+        """Boxes of a frame of the video with this ``file_name``.
+
+        Raises:
+            ValueError: if the file knows it as a picture.
+        """
+        if name in self.boxes:
+            raise ValueError(f'{self.path}: images of {name} need a frame_id, from 0')
+        return self.frames.get(name, {}).get(index, (None, []))
 
     def match(self, paths: Iterable[str]) -> dict[str, str]:
         """Path of a picture -> its ``file_name``.
@@ -155,7 +181,7 @@ class BoxFile:
             ValueError: if two entries fit one picture or two pictures fit one entry.
         """
         paths = list(dict.fromkeys(paths))
-        by_end = {Path(name).parts: name for name in self.boxes}
+        by_end = {Path(name).parts: name for name in (*self.boxes, *self.frames)}
         matched: dict[str, str] = {}
         owners: dict[str, str] = {}  # the same the other way round
         for path in paths:
@@ -175,15 +201,11 @@ class BoxFile:
             print_log(
                 f'{self.path}: no entry for {len(lacking)} of {len(paths)} pictures, '
                 f'such as {lacking[0]}; they have no people. Its file names look like '
-                f'{next(iter(self.boxes), None)!r}',
+                f'{next(iter(by_end.values()), None)!r}',
                 logger='current',
                 level=logging.WARNING,
             )
         return matched
-
-
-def _names(images: list[dict[str, Any]]) -> list[str]:
-    return [str(Path(image['file_name'])) for image in images]
 
 
 def _as_box(box: Any) -> list[float]:

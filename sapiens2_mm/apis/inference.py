@@ -21,6 +21,7 @@ from .inputs import Failure
 from .jobs import make_jobs
 from .results import Result
 from .tasks import Job, task_of
+from .video.people import follow_people
 
 _DTYPES = dict(fp32=torch.float32, bf16=torch.bfloat16, fp16=torch.float16)
 _END = object()
@@ -87,22 +88,26 @@ class Inferencer:
         batch_size: int = 1,
         channel_order: str = 'bgr',
         skip_errors: bool = False,
+        track: bool | None = None,
+        smooth: bool = False,
     ) -> Iterator[Result | Failure]:
-        """Predict pictures, in their order.
+        """Predict pictures and the frames of videos, in their order.
 
         Reading and preparing the next batch runs beside the forward pass. The result
-        of a picture is a ``PoseResult``, ``SegResult`` or ``DenseResult``.
+        of a picture is a ``PoseResult``, ``SegResult`` or ``DenseResult``. That of a
+        frame has a ``Frame`` as its ``picture``, with ``index`` and ``time``; only the
+        frames at work are held.
 
         Args:
             inputs: a path, folder, pattern, array (H, W), (H, W, 3) or (H, W, 4) of 8
-                or 16 bits, PIL image, or a list or generator of these; see
-                ``iter_pictures``. Alpha is dropped.
+                or 16 bits, PIL image, video file, number of a camera, or a list or
+                generator of these; see ``iter_pictures``. Alpha is dropped.
             boxes: of the people, for pose: (N, 4) for one picture, a list of these for
                 several, the path of a COCO-style JSON (see ``BoxFile``), or a detector:
                 ``MoveNetDetector``, ``MMDetDetector`` or a function from a (H, W, 3)
-                BGR picture to xyxy. A fifth column is the score. A box that cannot be
-                meant is left out and named in the result. None is ``MoveNetDetector``
-                unless ``whole_image``.
+                BGR picture to xyxy. A fifth column is the score. A frame counts as a
+                picture. A box that cannot be meant is left out and named in the result.
+                None is ``MoveNetDetector`` unless ``whole_image``.
             box_format: of given boxes, ``'xyxy'`` or ``'xywh'``, in pixels.
             whole_image: take each whole picture as one person.
             masks: for dense tasks: (H, W) bool for one picture, or a list; predictions
@@ -111,6 +116,9 @@ class Inferencer:
             channel_order: of color arrays, ``'bgr'`` or ``'rgb'``.
             skip_errors: yield a ``Failure`` for a picture that cannot be read, instead
                 of raising.
+            track: for pose, number the people of videos, see ``PeopleFollower``; None
+                does so unless ``whole_image``, or with ``smooth``.
+            smooth: for pose, smooth the keypoints of each person of a video.
 
         Raises:
             ImportError: see ``MoveNetDetector``.
@@ -130,6 +138,9 @@ class Inferencer:
             skip_errors=skip_errors,
         )
         found = infer([self], jobs, batch_size, skip_errors)
+        if track is None:
+            track = smooth or not whole_image
+        found = follow_people(found, track, smooth)
         return (one if isinstance(one, Failure) else one[0] for one in found)
 
     @torch.no_grad()

@@ -12,7 +12,10 @@ from PIL import Image
 from sapiens2_mm.datasets.io.folder import IMAGE_SUFFIXES, list_images
 from sapiens2_mm.datasets.io.image import pil_to_bgr, read_image, to_bgr_uint8
 
-PictureLike = str | Path | np.ndarray | Image.Image
+VIDEO_SUFFIXES = (
+    *('.3gp', '.asf', '.avi', '.flv', '.m2ts', '.m4v', '.mkv', '.mov', '.mp4', '.mpeg'),
+    *('.mpg', '.mts', '.mxf', '.ogv', '.ts', '.vob', '.webm', '.wmv'),
+)
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,10 @@ class Picture:
         return self.image.shape[:2]
 
 
+# An int is the number of a camera.
+PictureLike = str | Path | np.ndarray | Image.Image | Picture | int
+
+
 @dataclass(frozen=True)
 class Failure:
     """A picture without a result, and why."""
@@ -48,11 +55,19 @@ def is_one_picture(inputs: Any) -> bool:
     return not isinstance(inputs, Sequence | Iterator)
 
 
+def is_video(source: Any) -> bool:
+    """Whether a single source is a video, by its suffix, or a camera."""
+    if isinstance(source, str | Path):
+        return Path(source).suffix.lower() in VIDEO_SUFFIXES
+    return isinstance(source, int)
+
+
 def iter_pictures(inputs: Any) -> Iterator[PictureLike]:
-    """The single pictures of any inputs, in order, not read yet.
+    """The single pictures and videos of any inputs, in order, not read yet.
 
     Args:
-        inputs: a picture (path, address or array), a folder (its pictures, not those
+        inputs: a picture (path, address or array), a video (path, address or number of
+            a camera), a folder (its pictures, not those
             of its subfolders, sorted), a pattern such as ``'photos/**/*.jpg'``
             (sorted), or a list or generator of these. A link to nothing in a folder
             counts, so that reading it fails.
@@ -80,7 +95,8 @@ def read_picture(source: PictureLike, channel_order: str = 'bgr') -> Picture:
 
     Args:
         source: path, address, array as ``to_bgr_uint8`` takes it, or PIL image. A PIL
-            image knows its channels; it is treated like the file it came from.
+            image knows its channels; it is treated like the file it came from. A
+            ``Picture`` stays as it is.
         channel_order: of a color array, ``'bgr'`` or ``'rgb'``.
 
     Raises:
@@ -90,6 +106,8 @@ def read_picture(source: PictureLike, channel_order: str = 'bgr') -> Picture:
     """
     if isinstance(source, str | Path):
         return Picture(read_image(source), str(source))
+    if isinstance(source, Picture):
+        return source
     if isinstance(source, Image.Image):
         return Picture(pil_to_bgr(source), getattr(source, 'filename', None) or None)
     if not isinstance(source, np.ndarray):

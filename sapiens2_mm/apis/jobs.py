@@ -13,11 +13,13 @@ from .inputs import (
     Picture,
     PictureLike,
     is_one_picture,
+    is_video,
     iter_pictures,
     read_picture,
 )
 from .person_detectors import MoveNetDetector
 from .tasks import Job
+from .video.reader import Frame, read_video
 
 
 def make_jobs(
@@ -79,20 +81,43 @@ def _jobs(
     channel_order: str,
     skip_errors: bool,
 ) -> Iterator[Job | Failure]:
-    for number, (source, mask) in enumerate(zip(sources, masks, strict=False)):
+    pictures = _pictures(sources, channel_order, skip_errors)
+    for number, (picture, mask) in enumerate(zip(pictures, masks, strict=False)):
+        if isinstance(picture, Failure):
+            yield picture
+            continue
         try:
-            picture = read_picture(source, channel_order)
             job = Job(picture, find(number, picture), mask)
         except (OSError, ValueError) as err:
             if not skip_errors:
                 raise
-            path = str(source) if isinstance(source, str | Path) else f'input {number}'
-            yield Failure(path, str(err))
+            yield Failure(picture.path or f'input {number}', str(err))
         else:
             yield job
 
 
+def _pictures(
+    sources: Iterable[PictureLike], channel_order: str, skip_errors: bool
+) -> Iterator[Picture | Failure]:
+    """Pictures, and the frames of videos."""
+    for number, source in enumerate(sources):
+        try:
+            if is_video(source):
+                yield from read_video(source)
+            else:
+                yield read_picture(source, channel_order)
+        except (OSError, ValueError) as err:
+            if not skip_errors:
+                raise
+            named = isinstance(source, str | Path)
+            yield Failure(str(source) if named else f'input {number}', str(err))
+
+
 def _per_picture(values: Any, sources: list, name: str, one: bool) -> list:
+    if any(is_video(source) for source in sources):
+        if name == 'masks':
+            raise ValueError('masks are for pictures, not for videos')
+        return list(values)  # frames are counted when they are read
     values = [values] if one else list(values)
     if len(values) != len(sources):
         raise ValueError(
@@ -122,18 +147,26 @@ def _people_finder(
         )
     if not isinstance(boxes, str | Path):
         per_picture = _per_picture(boxes, sources, 'lists of boxes', one)
-        return lambda number, picture: check_boxes(
-            per_picture[number],
-            box_format,
-            picture.size,
-            f'picture {number} ({picture.path})',
-        )
+
+        def given(number: int, picture: Picture) -> People:
+            where = f'picture {number} ({picture.path})'
+            if number >= len(per_picture):
+                raise ValueError(
+                    f'{where} has no boxes, {len(per_picture)} lists were given; give '
+                    'one per frame'
+                )
+            return check_boxes(per_picture[number], box_format, picture.size, where)
+
+        return given
     file = BoxFile.read(boxes)
     matched = file.match(str(s) for s in sources if isinstance(s, str | Path))
 
     def find(number: int, picture: Picture) -> People:
         name = matched.get(str(picture.path))
-        image_id, known = file.boxes[name] if name else (None, [])
+        if isinstance(picture, Frame):
+            image_id, known = file.of_frame(name, picture.index)
+        else:
+            image_id, known = file.boxes[name] if name else (None, [])
         where = f'{file.path}: {picture.path}'
         return check_boxes(known, 'xywh', picture.size, where, file.path, image_id)
 

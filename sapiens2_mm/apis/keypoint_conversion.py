@@ -112,6 +112,8 @@ def convert_keypoints(result: PoseResult, target: str) -> PoseResult:
         sample.pred_instances = InstanceData(
             bboxes=result.boxes, keypoints=keypoints, keypoint_scores=scores
         )
+        if result.track_ids is not None:
+            sample.pred_instances.track_ids = result.track_ids
     return replace(
         result,
         data_sample=sample,

@@ -36,6 +36,7 @@ class PoseResult(Result):
         skipped_boxes: boxes that were left out, and why.
         image_id: of the picture in the file of boxes.
         metainfo: names, links and colors of the keypoints, in mmpose's parsed form.
+        track_ids: (N,) int64, in videos: who is who, see ``PeopleFollower``.
     """
 
     boxes: np.ndarray
@@ -46,6 +47,7 @@ class PoseResult(Result):
     skipped_boxes: tuple[str, ...] = ()
     image_id: int | float | str | None = None
     metainfo: dict[str, Any] = field(default_factory=dict)
+    track_ids: np.ndarray | None = None
 
     @property
     def keypoint_names(self) -> tuple[str, ...]:

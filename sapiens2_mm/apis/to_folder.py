@@ -13,10 +13,13 @@ from mmengine.logging import print_log
 from tqdm import tqdm
 
 from .inference import Inferencer, infer
-from .inputs import Failure, iter_pictures
+from .inputs import Failure, is_video, iter_pictures
 from .jobs import make_jobs
 from .out_files import FreeNames
 from .results import PoseResult, Result
+from .video.clips import CLIP_KINDS, ClipWriters
+from .video.people import follow_people
+from .video.reader import Frame
 from .writers import SAVE_KINDS, Writer, writer_class
 
 
@@ -25,8 +28,8 @@ class Summary:
     """What became of the inputs.
 
     Args:
-        done: pictures with results.
-        failures: picture -> why it has none.
+        done: pictures and frames with results.
+        failures: picture or video -> why it has none, or not for all frames.
         left_out: entries of an input folder that are no pictures.
         people: that the poses are of.
         nobody: pictures for pose without a person.
@@ -42,7 +45,7 @@ class Summary:
         for result in results:
             if isinstance(result, PoseResult):  # all have the same people
                 self.people += len(result.boxes)
-                if not len(result.boxes):
+                if not len(result.boxes) and not isinstance(result.picture, Frame):
                     self.nobody.append(path)
                 return
 
@@ -58,8 +61,10 @@ def predict_to_folder(
     batch_size: int = 1,
     keypoint_thr: float = 0.3,
     keypoints: str | None = None,
+    track: bool | None = None,
+    smooth: bool = False,
 ) -> Summary:
-    """Predict pictures with one or several models and write the results.
+    """Predict pictures and videos with one or several models and write the results.
 
     Each model has a folder of its name in ``out_dir``, with the files of its ``Writer``
     for each picture and ``predictions.json``: one record per picture, the failures and
@@ -67,6 +72,10 @@ def predict_to_folder(
     picture, with a number if that name is taken by an input or another output. Each
     file appears complete or not at all, and ``predictions.json`` also when the run is
     interrupted.
+
+    A video gets ``NAME.mp4``, drawn and with its times and sound, for ``'png'`` and
+    ``NAME.jsonl``, a record per frame, for ``'json'``; other files would be too many.
+    When the user interrupts, they hold the frames so far.
 
     Args:
         inferencers: name -> inferencer; each picture is read once.
@@ -81,6 +90,8 @@ def predict_to_folder(
         batch_size: see ``Inferencer``.
         keypoint_thr: keypoints of a lower score are not drawn.
         keypoints: for pose, the set to convert to, see ``convert_keypoints``.
+        track: see ``Inferencer``.
+        smooth: see ``Inferencer``.
 
     Raises:
         FileNotFoundError: if there are no pictures.
@@ -101,8 +112,9 @@ def predict_to_folder(
         )
         for name, inferencer in inferencers.items()
     }
-    _check_kinds(save, writers)
     sources = list(iter_pictures(inputs))
+    has_video = any(is_video(source) for source in sources)
+    _check_kinds(save, writers, has_video)
     jobs = make_jobs(
         sources,
         needs_boxes=has_pose,
@@ -111,6 +123,9 @@ def predict_to_folder(
         skip_errors=True,
     )
     found = infer(list(inferencers.values()), jobs, batch_size, skip_errors=True)
+    if track is None:
+        track = smooth or not whole_image
+    found = follow_people(found, track, smooth)
     files = [path for path in (*sources, boxes) if isinstance(path, str | Path)]
     names = FreeNames(files)
     for writer in writers.values():
@@ -119,34 +134,43 @@ def predict_to_folder(
             names.claim(writer.folder / file)
     summary = Summary(left_out=_left_out(inputs, sources))
     start = time.perf_counter()
+    draw = {
+        name: dict(kpt_thr=keypoint_thr) if 'coco' in writer.kinds else {}
+        for name, writer in writers.items()
+    }
+    clips = ClipWriters(writers, names, summary.failures, draw)
 
     def write(results: list[Result], name: str) -> None:
-        for writer, result in zip(writers.values(), results, strict=True):
-            options = dict(kpt_thr=keypoint_thr) if 'coco' in writer.kinds else {}
-            writer.write(result, name, **options)
+        for key, result in zip(writers, results, strict=True):
+            writers[key].write(result, name, **draw[key])
 
     try:
-        with ThreadPoolExecutor(1) as thread:
+        with clips, ThreadPoolExecutor(1) as thread:
             writing = None
+            total = None if has_video else len(sources)
             for number, item in enumerate(
-                tqdm(found, total=len(sources), unit='picture', disable=None)
+                tqdm(found, total=total, unit='picture', disable=None)
             ):
                 if isinstance(item, Failure):
                     summary.failures[item.path] = item.reason
                     continue
                 path = item[0].picture.path or f'input_{number}'
                 summary.count_people(path, item)
-                name = names.take(
-                    Path(path).stem,
-                    [writer.folder for writer in writers.values()],
-                    {end for writer in writers.values() for end in writer.file_ends},
-                )
                 if writing is not None:
                     writing.result()
-                writing = thread.submit(write, item, name)
+                if isinstance(item[0].picture, Frame):
+                    writing = thread.submit(clips.write, item)
+                else:
+                    name = names.take(
+                        Path(path).stem,
+                        [writer.folder for writer in writers.values()],
+                        {end for w in writers.values() for end in w.file_ends},
+                    )
+                    writing = thread.submit(write, item, name)
                 summary.done += 1
             if writing is not None:
                 writing.result()
+            clips.finish()
     finally:
         for writer in writers.values():
             writer.finish(failures=summary.failures, left_out=summary.left_out)
@@ -154,12 +178,19 @@ def predict_to_folder(
     return summary
 
 
-def _check_kinds(save: Collection[str], writers: Mapping[str, Writer]) -> None:
+def _check_kinds(
+    save: Collection[str], writers: Mapping[str, Writer], has_video: bool
+) -> None:
     possible = {kind for writer in writers.values() for kind in writer.kinds}
     if wrong := sorted({*save} - possible):
         raise ValueError(
             f'cannot save {wrong}: {[*writers]} can save {sorted(possible)}, and of '
             f'{list(SAVE_KINDS)} ply needs a pointmap model, coco a pose model'
+        )
+    if has_video and not {*save} & {*CLIP_KINDS}:
+        raise ValueError(
+            f'of a video {list(CLIP_KINDS)} can be saved, an mp4 and JSON lines; got '
+            f'{[*save]}'
         )
     if 'ply' in save and find_spec('plyfile') is None:
         raise ImportError('ply needs plyfile; install sapiens2_mm[demo]')

@@ -38,6 +38,7 @@ class Writer:
         self.folder = folder
         self.save = [kind for kind in self.kinds if kind in save]
         self.records: list[dict[str, Any]] = []
+        self.videos: list[dict[str, Any]] = []
 
     @property
     def file_ends(self) -> list[str]:
@@ -50,18 +51,26 @@ class Writer:
 
     def write(self, result: Any, name: str, **draw: Any) -> None:
         """Write the files of one picture; ``draw`` goes to ``Inferencer.draw``."""
-        height, width = result.picture.size
-        record = dict(image=result.picture.path, height=height, width=width)
-        record.update(self.describe(result))
-        arrays = self.arrays(result)
-        if lost := self.lost(arrays):
-            record['not_finite'] = f'{lost} numbers; they are null here'
+        result = self.prepared(result)
         if 'png' in self.save:
             write_png(self.folder / f'{name}.png', self.inferencer.draw(result, **draw))
         if 'npz' in self.save:
-            write_npz(self.folder / f'{name}.npz', **arrays)
+            write_npz(self.folder / f'{name}.npz', **self.arrays(result))
         self.write_more(result, name)
+        record = dict(image=result.picture.path, **self.record(result))
         self.records.append(dict(record, files=[name + end for end in self.file_ends]))
+
+    def prepared(self, result: Any) -> Any:
+        """The result as it is written and drawn."""
+        return result
+
+    def record(self, result: Any) -> dict[str, Any]:
+        """What is written of one picture or frame: its size and ``describe``."""
+        height, width = result.picture.size
+        record = dict(height=height, width=width, **self.describe(result))
+        if lost := self.lost(self.arrays(result)):
+            record['not_finite'] = f'{lost} numbers; they are null here'
+        return record
 
     def describe(self, result: Any) -> dict[str, Any]:
         """What ``predictions.json`` says of one picture."""
@@ -79,6 +88,8 @@ class Writer:
 
     def finish(self, **more: Any) -> None:
         """Write ``predictions.json``; ``more`` goes into it."""
+        if self.videos:
+            more['videos'] = self.videos
         if 'json' in self.save:
             path = self.folder / 'predictions.json'
             write_json(path, dict(self.header(), images=self.records, **more))
@@ -132,10 +143,8 @@ class PoseWriter(Writer):
             ]
         return header
 
-    def write(self, result: PoseResult, name: str, **draw: Any) -> None:
-        if self.target is not None:
-            result = convert_keypoints(result, self.target)
-        super().write(result, name, **draw)
+    def prepared(self, result: PoseResult) -> PoseResult:
+        return result if self.target is None else convert_keypoints(result, self.target)
 
     def describe(self, result: PoseResult) -> dict[str, Any]:
         instances = [
@@ -147,6 +156,9 @@ class PoseWriter(Writer):
             )
             for box, score, keypoints, scores in _people(result)
         ]
+        if result.track_ids is not None:
+            for instance, number in zip(instances, result.track_ids, strict=True):
+                instance['track_id'] = None if number < 0 else int(number)
         record = dict(boxes_from=result.boxes_from, instances=instances)
         if result.skipped_boxes:
             record['skipped_boxes'] = list(result.skipped_boxes)

@@ -14,6 +14,8 @@ from mmpose.visualization import PoseLocalVisualizer
 
 from sapiens2_mm.registry import VISUALIZERS
 
+from .track_label import draw_number, track_color
+
 # Extent of a group of keypoints divided by the radius of its points, so that the 238
 # points of a face stay apart; other groups share one radius from the whole person.
 _RADII_PER_EXTENT = {'face': 170.0, 'left_hand': 55.0, 'right_hand': 55.0}
@@ -177,10 +179,16 @@ class Sapiens2PoseVisualizer(PoseLocalVisualizer):
         self, image: np.ndarray, instances: InstanceData
     ) -> np.ndarray:
         boxes = _to_numpy(instances.get('bboxes', np.zeros((0, 4))))
+        ids = instances.get('track_ids', np.full(len(boxes), -1))
         width = max(1, round(max(image.shape[:2]) / 500))
-        for box in boxes[np.isfinite(boxes).all(axis=1)]:
+        for box, number in zip(boxes, ids, strict=True):
+            if not np.isfinite(box).all():
+                continue
             start, end = box.round().astype(int).reshape(2, 2).tolist()
-            cv2.rectangle(image, start, end, _rgb(self.bbox_color), width, cv2.LINE_AA)
+            color = _rgb(self.bbox_color) if number < 0 else track_color(number)
+            cv2.rectangle(image, start, end, color, width, cv2.LINE_AA)
+            if number >= 0:
+                draw_number(image, number, start, color)
         return image
 
     def _draw_instances_kpts(
