@@ -10,6 +10,8 @@ import torch
 from mmengine.logging import print_log
 from torch import Tensor
 
+from sapiens2_mm.checkpoint.io.atomic import replacing
+
 from . import pretraining
 from .linear_probes import probe
 from .probe_data import load_probe_data
@@ -149,7 +151,8 @@ def _run(settings: Settings, out_dir: Path, arm: str, seed: int) -> RunResult:
                 [pretraining.encode(cfg, file, x.images) for x in (train, test)],
             )
     stored = dict(settings=asdict(settings), result=vars(result))
-    torch.save(stored, path)
+    with replacing(path) as temporary:
+        torch.save(stored, temporary)
     return result
 
 

@@ -9,10 +9,10 @@ import torch
 from mmengine.config import Config
 from mmengine.hooks import Hook
 from mmengine.runner import Runner
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from torch import Tensor
 
-from sapiens2_mm.models.selfsup.export import export_backbone
+from sapiens2_mm.models.selfsup.export import save_backbone
 from sapiens2_mm.registry import MODELS
 
 from .. import launch
@@ -92,8 +92,7 @@ class ProcessorBudget(Hook):
             weights = runner.model.state_dict()
             for which in ('student', 'teacher'):
                 if which == 'student' or runner.model.teacher is not None:
-                    encoder = export_backbone(weights, which)
-                    save_file(encoder, self.folder / f'{which}_{name}')
+                    save_backbone(weights, self.folder / f'{which}_{name}', which)
 
 
 def arm_config(arm: str, configs: str | Path, data_root: str | Path) -> Config:
