@@ -27,12 +27,11 @@ from mmengine.logging import print_log
 from tqdm import tqdm
 
 from ..errors import CheckpointError, shown
+from . import transfer_speed
 from .atomic import replacing
 from .file_kind import other_kind
 from .shard_index import INDEX_SUFFIX, MAX_INDEX_BYTES, shards_of
 
-_TIMEOUT = 60.0  # seconds without a byte, and of the window that the speed is taken of
-_MIN_SPEED = 1000  # bytes per second
 _MAX_BYTES = 1 << 37
 _TRIES = 4  # in a row that bring less than
 _PROGRESS = 1 << 20  # bytes
@@ -186,7 +185,9 @@ def _download_rest(url: str, part: Path) -> None:
         arrived, tag = part.stat().st_size, tag_file.read_text('latin-1')
     if arrived and tag:
         headers |= {'Range': f'bytes={arrived}-', 'If-Range': tag}
-    with urlopen(Request(url, headers=headers), timeout=_TIMEOUT) as response:
+    with urlopen(
+        Request(url, headers=headers), timeout=transfer_speed.TIMEOUT
+    ) as response:
         if response.status == 206:
             total = _total_of_rest(response, arrived, tag, part)
         else:  # all of it: the first try, another version, or a server without ranges
@@ -256,16 +257,12 @@ def _chunks(response: HTTPResponse, length: int | None) -> Iterator[bytes]:
     Raises:
         TimeoutError: if they come too slowly.
     """
-    start, recent = time.monotonic(), 0
+    check = transfer_speed.SpeedCheck()
     while length is None or length > 0:
+        start = time.monotonic()
         chunk = response.read1(min(1 << 20, length or 1 << 20))
+        check.count(time.monotonic() - start, len(chunk))
         if not chunk:
             return
         yield chunk
         length = length and length - len(chunk)
-        recent += len(chunk)
-        seconds = time.monotonic() - start
-        if seconds > _TIMEOUT:
-            if recent < _MIN_SPEED * seconds:
-                raise TimeoutError(f'too slow: {recent} bytes in {seconds:.0f} s')
-            start, recent = time.monotonic(), 0

@@ -1,14 +1,19 @@
 """Members of a tar file from a path, a command or an address."""
 
+import io
 import lzma
+import selectors
 import tarfile
-import time
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from subprocess import Popen, TimeoutExpired
+from time import monotonic, sleep
 from typing import BinaryIO
 
 from webdataset.gopen import Pipe, gopen
+
+from sapiens2_mm.checkpoint.io import transfer_speed
 
 _WAIT = 1.0  # seconds before the second try, doubled before each further one
 _ERRORS = (OSError, ValueError, EOFError, tarfile.TarError, zlib.error, lzma.LZMAError)
@@ -20,7 +25,8 @@ def read_members(
     """Names and contents of the files of a tar file, in their order.
 
     A file that cannot be opened, breaks off, is damaged, or comes from a command that
-    fails is read again, and goes on after the last member that was given.
+    fails, stalls or drips is read again, and goes on after the last member that was
+    given.
 
     Args:
         url: as for ``webdataset.gopen``: a path, ``pipe:COMMAND``, ``http://...``.
@@ -44,7 +50,7 @@ def read_members(
             if num_failures > num_retries:
                 reason = f'{type(err).__name__}: {err}'
                 raise OSError(f'{reason}; tried {num_failures} times') from err
-        time.sleep(_WAIT * 2 ** (num_failures - 1))
+        sleep(_WAIT * 2 ** (num_failures - 1))
 
 
 def _read_once(url: str, wanted: Callable[[str], bool]) -> Iterator[tuple[str, bytes]]:
@@ -68,21 +74,59 @@ def _open(url: str) -> Iterator[BinaryIO]:
             yield opened
         return
     process, error = opened.proc, None
+    # The pipe's own read() drops what a failed command wrote last.
+    stream = _Output(process)
     try:
-        # The pipe's own read() drops what a failed command wrote last.
-        yield process.stdout
-    except _ERRORS as err:
-        error = err
-    except BaseException:  # the rest is not wanted
+        try:
+            yield stream
+        except TimeoutError:
+            raise
+        except _ERRORS as err:
+            error = err
+        while stream.read(1 << 20):  # or the command would fail to write it
+            pass
+        status = process.wait(transfer_speed.TIMEOUT)
+    except TimeoutExpired as err:
+        process.kill()
+        raise OSError(f'{_name(process)} does not end') from err
+    except BaseException:  # the rest is not wanted, or does not come
         process.kill()
         raise
-    while process.stdout.read(1 << 20):  # or the command would fail to write it
-        pass
-    if status := process.wait():
-        command = 'curl' if isinstance(process.args, list) else process.args
-        raise OSError(f'exit status {status} of {command}') from error
+    if status:
+        raise OSError(f'exit status {status} of {_name(process)}') from error
     if error is not None:
         raise error
+
+
+def _name(process: Popen) -> str:
+    """The command as the user wrote it; for an address, webdataset's."""
+    return 'curl' if isinstance(process.args, list) else process.args
+
+
+class _Output(io.RawIOBase):
+    """What a command writes, as it comes; ends the wait if it stalls or drips."""
+
+    def __init__(self, process: Popen) -> None:
+        self.process = process
+        self.check = transfer_speed.SpeedCheck()
+        self.selector = selectors.DefaultSelector()
+        self.selector.register(process.stdout, selectors.EVENT_READ)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:
+        start = monotonic()
+        if not self.selector.select(transfer_speed.TIMEOUT):
+            seconds = f'{transfer_speed.TIMEOUT:g} s'
+            raise TimeoutError(f'{_name(self.process)} wrote nothing for {seconds}')
+        num_bytes = self.process.stdout.raw.readinto(buffer)
+        self.check.count(monotonic() - start, num_bytes)
+        return num_bytes
+
+    def close(self) -> None:
+        self.selector.close()
+        super().close()
 
 
 class _Header(tarfile.TarInfo):

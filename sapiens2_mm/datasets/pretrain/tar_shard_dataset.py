@@ -37,7 +37,8 @@ class TarShardDataset(IterableDataset):
     they are the key of a sample, the rest names its field. The image of a sample is
     its ``jpg``, ``png`` or the like, else its ``name.jpg``; further ones of the same
     kind are reported and left out, unless ``image_keys`` asks for them. A shard that
-    cannot be read to its end is tried again, then reported; what was read of it counts.
+    cannot be read to its end, or whose server or command sends nothing for 60 s or less
+    than 1000 bytes/s, is tried again, then reported; what was read of it counts.
 
     Each sample carries its ``position``. A run that gives the positions of the last
     samples it used to ``seek`` continues as if it had never stopped; blocks that are

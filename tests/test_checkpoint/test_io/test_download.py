@@ -16,7 +16,7 @@ from mmengine.runner.checkpoint import CheckpointLoader
 from safetensors.torch import save
 
 from sapiens2_mm.checkpoint import CheckpointError, read_checkpoint
-from sapiens2_mm.checkpoint.io import download
+from sapiens2_mm.checkpoint.io import download, transfer_speed
 from sapiens2_mm.checkpoint.io.download import download_url
 
 STATE = {'w': torch.arange(40000.0)}
@@ -99,7 +99,7 @@ def cache(tmp_path, monkeypatch) -> Path:
     monkeypatch.setenv('NO_PROXY', '127.0.0.1')
     monkeypatch.setattr(torch.hub, '_hub_dir', str(tmp_path / 'torch'))
     monkeypatch.setattr(download, '_WAIT', 0)
-    monkeypatch.setattr(download, '_TIMEOUT', 0.2)
+    monkeypatch.setattr(transfer_speed, 'TIMEOUT', 0.2)
     Handler.script = lambda self, number: self.send()
     Handler.requests.clear()
     return tmp_path / 'torch' / 'checkpoints'
@@ -135,7 +135,7 @@ PASSING = {
 def test_a_fault_that_passes(fault, server, cache, monkeypatch, log):
     first, place = PASSING[fault]
     if fault == 'too slow':
-        monkeypatch.setattr(download, '_MIN_SPEED', 100_000)
+        monkeypatch.setattr(transfer_speed, 'MIN_SPEED', 100_000)
     Handler.script = lambda self, n: first(self) if n == 1 else self.send()
     assert loads(f'{server}/model.safetensors')
     ranges = [range for _, range in Handler.requests]

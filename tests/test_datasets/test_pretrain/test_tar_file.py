@@ -1,6 +1,7 @@
 """Shards that fail: named, tried again, passed over."""
 
 import io
+import re
 import shlex
 import tarfile
 from collections.abc import Callable, Iterator
@@ -8,7 +9,8 @@ from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from itertools import islice
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
+from typing import BinaryIO
 
 import cv2
 import numpy as np
@@ -16,6 +18,7 @@ import pytest
 
 pytest.importorskip('webdataset')
 
+from sapiens2_mm.checkpoint.io import transfer_speed
 from sapiens2_mm.datasets import TarShardDataset
 from sapiens2_mm.datasets.pretrain import tar_file
 from sapiens2_mm.datasets.pretrain.tar_file import read_members
@@ -35,7 +38,7 @@ def pack(path: Path, *names: str, content: bytes = JPEG) -> Path:
 @pytest.fixture(autouse=True)
 def waits(monkeypatch) -> list[float]:
     seconds: list[float] = []
-    monkeypatch.setattr(tar_file.time, 'sleep', seconds.append)
+    monkeypatch.setattr(tar_file, 'sleep', seconds.append)
     return seconds
 
 
@@ -117,18 +120,73 @@ def test_a_command_that_is_left_early_is_no_error(shard, num_used):
     members.close()
 
 
+def test_a_slow_reader_is_no_slow_command(shard, monkeypatch):
+    monkeypatch.setattr(transfer_speed, 'TIMEOUT', 0.05)
+    monkeypatch.setattr(transfer_speed, 'MIN_SPEED', 1e5)
+    names = []
+    for name in read(f'pipe:cat {shlex.quote(str(shard))}'):
+        names.append(name)
+        Event().wait(0.06)  # as a training step may take
+    assert len(names) == 5
+
+
+@pytest.mark.parametrize(
+    ('command', 'reason'),
+    [
+        ('head -c 3000 {}; exec sleep 3', 'TimeoutError: .* wrote nothing for 0.2 s'),
+        (
+            'head -c 3000 {}; while sleep 0.02; do printf x; done',
+            r'TimeoutError: too slow: \d+ bytes in 0 s',
+        ),
+        ('exec >&-; exec sleep 3', 'OSError: .* does not end'),
+    ],
+)
+def test_a_command_that_stalls_is_ended(shard, command, reason, monkeypatch):
+    monkeypatch.setattr(transfer_speed, 'TIMEOUT', 0.2)
+    monkeypatch.setattr(transfer_speed, 'MIN_SPEED', 1e5)
+    names, error = read_all(f'pipe:{command.format(shlex.quote(str(shard)))}')
+    assert len(names) == (2 if 'head' in command else 0)
+    assert re.fullmatch(f'{reason}; tried 3 times', error)
+
+
 @pytest.fixture
 def address(tmp_path: Path) -> Iterator[str]:
-    class Quiet(SimpleHTTPRequestHandler):
+    """A server of the folder; ``stall.tar`` sticks."""
+    done = Event()
+
+    class Handler(SimpleHTTPRequestHandler):
         def log_message(self, *args) -> None:
             pass
 
-    handler = partial(Quiet, directory=str(tmp_path))
+        def copyfile(self, source: BinaryIO, target: BinaryIO) -> None:
+            if self.path != '/stall.tar':
+                return super().copyfile(source, target)
+            target.write(source.read(3000))
+            done.wait(3)
+
+    handler = partial(Handler, directory=str(tmp_path))
     server = ThreadingHTTPServer(('127.0.0.1', 0), handler)
+    server.handle_error = lambda *args: None  # a client that has left
     Thread(target=server.serve_forever, daemon=True).start()
     yield f'http://127.0.0.1:{server.server_port}'
+    done.set()
     server.shutdown()
     server.server_close()
+
+
+def test_a_server_that_stalls_is_named_and_passed_over(
+    shard, tmp_path, address, monkeypatch
+):
+    monkeypatch.setattr(transfer_speed, 'TIMEOUT', 0.3)
+    (tmp_path / 'stall.tar').write_bytes(shard.read_bytes())
+    bad = f'{address}/stall.tar'
+    dataset = TarShardDataset([bad, str(shard)], pipeline=[], shards_per_block=1)
+    samples = list(islice(iter(dataset), 10))
+    ((named, error),) = {item for sample in samples for item in sample['skipped']}
+    assert named == bad
+    assert error == 'TimeoutError: curl wrote nothing for 0.3 s; tried 3 times'
+    used = {sample['img_path'].rpartition(' ')[2] for sample in samples}
+    assert used == {f'{number}.jpg' for number in range(5)}
 
 
 def test_addresses(shard, address):
