@@ -7,6 +7,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
+import cv2
 import numpy as np
 import torch
 from mmengine.config import Config
@@ -158,7 +159,7 @@ class Inferencer:
         Returns:
             (H, any, 3) uint8 RGB.
         """
-        image = np.ascontiguousarray(result.picture.image[..., ::-1])
+        image = cv2.cvtColor(result.picture.image, cv2.COLOR_BGR2RGB)
         if result.data_sample is None:
             return image
         if self._visualizer is None:

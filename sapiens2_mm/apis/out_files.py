@@ -5,6 +5,7 @@ import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
+from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile
 
 import cv2
 import numpy as np
@@ -53,21 +54,25 @@ def _key(path: str | Path) -> str:
 
 def write_png(path: Path, image: np.ndarray) -> None:
     """Write (H, W, 3) uint8 RGB; the file appears complete or not at all."""
-    encoded, data = cv2.imencode('.png', np.ascontiguousarray(image[..., ::-1]))
+    encoded, data = cv2.imencode('.png', cv2.cvtColor(image, cv2.COLOR_RGB2BGR))
     if not encoded:
         raise OSError(f'{path}: OpenCV cannot encode an array {image.shape}')
     write_atomically(path, data.tobytes())
 
 
 def write_npz(path: Path, **arrays: np.ndarray) -> None:
-    """Write arrays; the file appears complete or not at all.
+    """Write arrays as ``np.savez``; the file appears complete or not at all.
 
-    Integers are compressed. Maps of floats are not: it would take longer than all else
-    of a tiny model and save 8 % of the file.
+    Integers are compressed, at a level that takes a third of the time of numpy's. Maps
+    of floats are not: it would take longer than all else of a tiny model and save 8 %
+    of the file.
     """
     integers = all(values.dtype.kind in 'iu' for values in arrays.values())
-    with replacing(path) as temporary, temporary.open('wb') as file:
-        (np.savez_compressed if integers else np.savez)(file, **arrays)
+    kind = ZIP_DEFLATED if integers else ZIP_STORED
+    with replacing(path) as temporary, ZipFile(temporary, 'w', kind, True, 2) as file:
+        for name, values in arrays.items():
+            with file.open(f'{name}.npy', 'w', force_zip64=True) as entry:
+                np.lib.format.write_array(entry, values, allow_pickle=False)
 
 
 def write_json(path: Path, data: dict[str, Any] | list) -> None:

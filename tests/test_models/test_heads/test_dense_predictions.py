@@ -55,6 +55,14 @@ def test_normals_are_unit_length_and_zero_stays_zero(monkeypatch):
     assert (zero == 0).all()
 
 
+def test_normals_are_those_of_normalize():
+    torch.manual_seed(0)
+    values = torch.randn(2, 3, 9, 7) * 10 ** torch.linspace(-9, 9, 7)
+    expected = F.normalize(values, dim=1, eps=1e-8)
+    found = tiny_head(NormalHead).activation(values)
+    torch.testing.assert_close(found, expected, rtol=1e-6, atol=1e-7)
+
+
 def test_metric_points_are_prediction_over_scale(monkeypatch):
     points = torch.rand(2, 3, 8, 6) + 1
     scales = torch.tensor([[2.0], [0.5]])

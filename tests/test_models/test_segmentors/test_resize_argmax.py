@@ -22,6 +22,13 @@ def test_equals_argmax_of_resized_logits(size, align_corners, max_elements):
         assert (labels != whole).float().mean() < 1e-3
 
 
+def test_more_classes_than_a_byte_holds():
+    logits = torch.zeros(300, 4, 4)
+    logits[299, :2] = 1
+    labels = resize_and_argmax(logits, (8, 8), max_elements=0)
+    assert torch.equal(labels[::7, 0], torch.tensor([299, 0]))
+
+
 def test_first_class_wins_a_tie():
     logits = torch.zeros(3, 4, 4)
     logits[1:, 2:] = 1

@@ -6,6 +6,7 @@ import pytest
 
 @pytest.mark.slow
 def test_prints_both_speeds(repo_dir):
+    pytest.importorskip('mmseg')
     script = repo_dir / 'tools' / 'benchmark' / 'inference.py'
     options = ['--pictures', '2', '--repeats', '1']
     done = subprocess.run(
