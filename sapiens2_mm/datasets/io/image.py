@@ -9,7 +9,7 @@ from pathlib import Path
 import cv2
 import mmengine.fileio
 import numpy as np
-from PIL import ExifTags, Image, ImageOps
+from PIL import ExifTags, Image, ImageOps, UnidentifiedImageError
 
 # Pillow modes that convert to RGB without loss of meaning; alpha is dropped
 _RGB_MODES = {'1', 'L', 'LA', 'P', 'PA', 'RGB', 'RGBA', 'RGBX', 'CMYK', 'YCbCr'}
@@ -145,6 +145,8 @@ def _named_error(path: str | Path) -> Iterator[None]:
         yield
     except FileNotFoundError:
         raise
+    except UnidentifiedImageError as err:  # its text has the address of the stream
+        raise ValueError(f'cannot read image {path}: cannot identify its kind') from err
     except Exception as err:
         raise ValueError(f'cannot read image {path}: {err}') from err
 
