@@ -96,6 +96,8 @@ def test_wheel_ships_configs_tools_and_tables(wheel, tmp_path):
     assert (mim / 'tools' / 'train.py').is_file()
     assert (mim / 'configs' / POSE).is_file()
     assert (mim / 'configs' / '_base_' / 'default_runtime.py').is_file()
+    weights = mim.parent / 'apis' / 'person_detectors' / 'movenet_multipose.tflite'
+    assert weights.stat().st_size > 9e6
 
 
 def test_wheel_renders_the_default_data(wheel, tmp_path):
