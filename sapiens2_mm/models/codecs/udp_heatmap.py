@@ -123,7 +123,8 @@ def decode_udp_heatmaps(
     height, width = heatmaps.shape[-2:]
     locations, scores = heatmap_maximum(heatmaps)
     scores = scores.float()
-    kernel = _gaussian_kernel(blur_kernel_size).to(heatmaps.device)
+    weights = _gaussian_kernel(blur_kernel_size)
+    kernel = scores.new_tensor(weights)
 
     patch, inside = _patch_around(heatmaps, locations, kernel.numel() // 2 + 1)
     blurred = _blur_patch(patch, locations, (height, width), kernel)
@@ -131,16 +132,22 @@ def decode_udp_heatmaps(
     # is >= 1 and no value leaves the clip range if none is below its lower bound.
     clipped = (blurred.amin((-2, -1)) < _CLIP_MIN) | (scores > _CLIP_MAX)
     clipped &= scores > _CLIP_MIN  # below, everything is clipped: no step
-    factor = torch.ones_like(scores)
-    factor[clipped] = scores[clipped] / _blurred_maximum(heatmaps, clipped, kernel)
+    if torch.compiler.is_compiling():  # a graph cannot choose maps by their values
+        maxima = _blur(heatmaps.float(), weights).amax((-2, -1))
+        factor = torch.where(clipped, scores / maxima, 1.0)
+    else:
+        factor = torch.ones_like(scores)
+        factor[clipped] = scores[clipped] / _blurred_maximum(heatmaps, clipped, weights)
     blurred = (blurred * factor[..., None, None]).clip(_CLIP_MIN, _CLIP_MAX)
 
     lowest = torch.where(inside, patch, scores[..., None, None]).amin((-2, -1))
     peaked = (scores > 0) & scores.isfinite() & (lowest < scores)
-    size = blurred.new_tensor((width - 1, height - 1))
+    # numbers one by one: those of a traced graph may be symbols
+    size = torch.stack([blurred.new_full((), n - 1) for n in (width, height)])
     keypoints = (locations - _newton_step(blurred)) / size
     keypoints = torch.where(peaked.unsqueeze(-1), keypoints, 0.5)
-    return keypoints * size.new_tensor(input_size), torch.where(peaked, scores, 0.0)
+    size = torch.stack([blurred.new_full((), n) for n in input_size])
+    return keypoints * size, torch.where(peaked, scores, 0.0)
 
 
 def heatmap_pck(
@@ -171,11 +178,11 @@ def heatmap_pck(
     return accuracy.sum() / (count > 0).sum().clamp(min=1)
 
 
-def _gaussian_kernel(size: int) -> Tensor:
-    """(size,) float32 kernel of ``cv2.GaussianBlur`` with automatic sigma."""
+def _gaussian_kernel(size: int) -> list[float]:
+    """Float32 kernel of ``cv2.GaussianBlur`` with automatic sigma."""
     if size < 1 or size % 2 == 0:
         raise ValueError(f'blur_kernel_size must be odd and positive, got {size}')
-    return torch.from_numpy(cv2.getGaussianKernel(size, 0, cv2.CV_32F)).flatten()
+    return cv2.getGaussianKernel(size, 0, cv2.CV_32F).ravel().tolist()
 
 
 def _patch_around(
@@ -232,15 +239,16 @@ def _blur_patch(
     return patch[b, k, row.unsqueeze(-1), column.unsqueeze(-2)]
 
 
-def _blurred_maximum(heatmaps: Tensor, chosen: Tensor, kernel: Tensor) -> Tensor:
+def _blurred_maximum(heatmaps: Tensor, chosen: Tensor, weights: list[float]) -> Tensor:
     """(N,) maximum of each zero-padded, blurred map that (B, K) ``chosen`` marks."""
     maxima = [heatmaps.new_empty(0, dtype=torch.float32)]
-    weights = kernel.tolist()
     for b, k in zip(*(i.split(_BLUR_CHUNK) for i in chosen.nonzero().T), strict=True):
-        maps = heatmaps[b, k].float()
-        blurred = _blur_axis(_blur_axis(maps, weights, -2), weights, -1)
-        maxima.append(blurred.amax((-2, -1)))
+        maxima.append(_blur(heatmaps[b, k].float(), weights).amax((-2, -1)))
     return torch.cat(maxima)
+
+
+def _blur(maps: Tensor, weights: list[float]) -> Tensor:
+    return _blur_axis(_blur_axis(maps, weights, -2), weights, -1)
 
 
 def _blur_axis(maps: Tensor, weights: list[float], axis: int) -> Tensor:

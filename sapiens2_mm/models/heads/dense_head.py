@@ -132,8 +132,28 @@ class DenseHead(BaseModule):
         for pred, sample in zip(preds, data_samples, strict=True):
             pred = resize_map(crop_padding(pred, sample), sample.ori_shape)
             pred = outside_to_zero(self.activation(pred)[0], sample)
-            sample.set_field(pred, f'pred_{self.field}')
+            for name, values in self.fields(pred).items():
+                sample.set_field(values, f'pred_{name}')
         return data_samples
+
+    def predict_batch(
+        self, feats: Sequence[Tensor], size: tuple[int, int]
+    ) -> dict[str, Tensor]:
+        """What ``predict`` finds in images that were neither padded nor resized.
+
+        Args:
+            feats: of B images.
+            size: (height, width) of the images.
+
+        Returns:
+            Predictions by the names of their fields, float32, maps (B, C, H, W).
+        """
+        maps = resize_map(self.activation(self(feats).float()), size)
+        return self.fields(self.activation(maps))
+
+    def fields(self, pred: Tensor) -> dict[str, Tensor]:
+        """The parts of a predicted map (..., C, H, W) by the names of their fields."""
+        return {self.field: pred}
 
 
 def build_losses(config: dict | Sequence[dict]) -> nn.ModuleList:

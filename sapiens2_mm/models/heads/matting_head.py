@@ -62,10 +62,6 @@ class MattingHead(DenseHead):
             losses.update({f'{name}_fgr': value for name, value in terms.items()})
         return losses
 
-    def predict(
-        self, feats: Sequence[Tensor], data_samples: list[DenseDataSample]
-    ) -> list[DenseDataSample]:
-        for sample in super().predict(feats, data_samples):
-            matte = sample.pop('pred_matting')
-            sample.pred_foreground, sample.pred_alpha = matte.split([3, 1])
-        return data_samples
+    def fields(self, pred: Tensor) -> dict[str, Tensor]:
+        foreground, alpha = pred.split([3, 1], dim=-3)
+        return dict(foreground=foreground, alpha=alpha)

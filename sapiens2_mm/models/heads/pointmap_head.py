@@ -148,9 +148,7 @@ class PointmapHead(DenseHead):
 
         A scale below 1e-6, which only an untrained head predicts, counts as 1e-6.
         """
-        canonical, scales = self(feats)
-        scales = scales.float().clamp(min=1e-6)
-        points = canonical.float() / scales[:, :, None, None]
+        points, scales = self._metric(feats)
         for point, scale, sample in zip(points, scales, data_samples, strict=True):
             point = crop_padding(point, sample)
             height, width = point.shape[-2:]
@@ -161,6 +159,18 @@ class PointmapHead(DenseHead):
             sample.pred_depth = point[2:]
             sample.pred_scale = scale
         return data_samples
+
+    def predict_batch(
+        self, feats: Sequence[Tensor], size: tuple[int, int]
+    ) -> dict[str, Tensor]:
+        points, scales = self._metric(feats)
+        points = resize_map(points, size)
+        return dict(pointmap=points, depth=points[:, 2:], scale=scales)
+
+    def _metric(self, feats: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
+        canonical, scales = self(feats)
+        scales = scales.float().clamp(min=1e-6)
+        return canonical.float() / scales[:, :, None, None], scales
 
 
 def mean_depth(points: Tensor, mask: Tensor) -> Tensor:

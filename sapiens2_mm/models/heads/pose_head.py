@@ -192,21 +192,8 @@ class Sapiens2PoseHead(BaseHead):
                 shifted; ``output_heatmaps`` also returns the heatmaps.
         """
         test_cfg = test_cfg or {}
-        if test_cfg.get('flip_test', False):
-            flip_indices = batch_data_samples[0].metainfo.get('flip_indices', ())
-            num_indices = len(flip_indices)
-            plain = test_cfg.get('flip_mode', 'heatmap') == 'heatmap'
-            plain = plain and not test_cfg.get('shift_heatmap', False)
-            if num_indices != self.out_channels or not plain:
-                raise ValueError(
-                    f'flip_test of {self.out_channels} heatmaps needs as many '
-                    f'flip_indices, got {num_indices}, flip_mode="heatmap" and '
-                    'shift_heatmap=False'
-                )
-            heatmaps, mirrored = (self.forward(each).float() for each in feats)
-            heatmaps = (heatmaps + mirrored.flip(-1)[:, flip_indices]).mul_(0.5)
-        else:
-            heatmaps = self.forward(feats)
+        flip_indices = batch_data_samples[0].metainfo.get('flip_indices', ())
+        heatmaps = self.predict_heatmaps(feats, flip_indices, test_cfg)
         self.check_input_size(heatmaps, batch_data_samples)
         preds = self.decode(heatmaps)
         if test_cfg.get('output_heatmaps', False):
@@ -233,6 +220,27 @@ class Sapiens2PoseHead(BaseHead):
                 f'belong to an input of {self._input_size(heatmaps)}, not of '
                 f'{", ".join(map(str, sorted(wrong)))}'
             )
+
+    def predict_heatmaps(
+        self,
+        feats: tuple[Tensor, ...] | list[tuple[Tensor, ...]],
+        flip_indices: Sequence[int],
+        test_cfg: dict,
+    ) -> Tensor:
+        """Heatmaps (B, K, H, W) to decode; the arguments are those of ``predict``."""
+        if not test_cfg.get('flip_test', False):
+            return self.forward(feats)
+        num_indices = len(flip_indices)
+        plain = test_cfg.get('flip_mode', 'heatmap') == 'heatmap'
+        plain = plain and not test_cfg.get('shift_heatmap', False)
+        if num_indices != self.out_channels or not plain:
+            raise ValueError(
+                f'flip_test of {self.out_channels} heatmaps needs as many '
+                f'flip_indices, got {num_indices}, flip_mode="heatmap" and '
+                'shift_heatmap=False'
+            )
+        heatmaps, mirrored = (self.forward(each).float() for each in feats)
+        return (heatmaps + mirrored.flip(-1)[:, flip_indices]).mul_(0.5)
 
     def decode(self, batch_outputs: Tensor) -> list[InstanceData]:
         """Keypoints (1, K, 2) and scores (1, K), float32 arrays, of each sample."""
