@@ -257,11 +257,18 @@ def use_tta(cfg: Config) -> None:
     if missing:
         names = ' and '.join(missing)
         raise ValueError(f'--tta needs {names} in the config; add them or leave it out')
-    dataset = cfg.test_dataloader.dataset
-    while 'dataset' in dataset:  # wrappers such as RepeatDataset
-        dataset = dataset.dataset
-    dataset.pipeline = cfg.tta_pipeline
+    _set_pipeline(cfg.test_dataloader.dataset, cfg.tta_pipeline)
     cfg.model = ConfigDict(**cfg.tta_model, module=cfg.model)
+
+
+def _set_pipeline(dataset: ConfigDict, pipeline: list[dict]) -> None:
+    """Of a dataset, or of those in a wrapper that has no pipeline of its own."""
+    parts = dataset.get('datasets') or [dataset.get('dataset')]
+    if dataset.get('pipeline') or parts == [None]:
+        dataset.pipeline = pipeline
+        return
+    for part in parts:
+        _set_pipeline(part, pipeline)
 
 
 def dump_predictions(cfg: Config, path: str) -> None:

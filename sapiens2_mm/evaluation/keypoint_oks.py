@@ -20,6 +20,7 @@ from sapiens2_mm.registry import METRICS
 
 from .keypoint_results import (
     PredictedPerson,
+    Source,
     apply_oks_nms,
     collect_persons,
 )
@@ -39,25 +40,29 @@ class KeypointOKSMetric(BaseMetric):
     The score of a person is the box score times the mean keypoint score above
     ``keypoint_score_thr``. Predictions of one image that resemble each other by OKS
     above ``nms_thr`` are reduced to the best one. All persons are of one category,
-    whatever its id. A dataset that takes a part of its file (``indices``,
-    ``sample_interval``) is scored on that part. Persons that the dataset leaves out
+    whatever its id. Several datasets together (``ConcatDataset``, ``CombinedDataset``)
+    are each scored by the file that their samples name, so ids may occur in two files.
+    A dataset that takes a part of its file (``indices``, ``sample_interval``) is scored
+    on that part. Persons that the dataset leaves out
     (crowds, empty boxes, ...) are ignored: they are not missed, and a prediction that
     falls on one costs nothing.
 
     Args:
-        ann_file: COCO-style annotation file; None takes the file of the dataset.
+        ann_file: COCO-style annotation file; None takes the file that a sample names
+            in ``raw_ann_info``, one of its meta keys, or that of a dataset of mmpose.
         groups: groups of the metainfo to report; None for all.
         keypoint_score_thr: keypoint scores up to this one do not count.
         nms_thr: largest OKS between two predictions; None for no suppression.
         format_only: only write predictions; needs ``outfile_prefix``.
-        outfile_prefix: write ``<prefix>.keypoints.json``, a COCO result list.
+        outfile_prefix: write ``<prefix>.keypoints.json``, a COCO result list; of the
+            second annotation file ``<prefix>_1.keypoints.json``, and so on.
         collect_device: ``'cpu'`` or ``'gpu'``.
         prefix: first part of the names, ``'coco'`` by default.
 
     Raises:
         ValueError: if metainfo, sigmas and predictions differ in number, a group is
-            unknown, a prediction belongs to no image of the file or is not finite, or
-            the file holds no person to score.
+            unknown, a prediction belongs to no image of the file or is not finite, a
+            sample names no file, or the file holds no person to score.
 
     Source: official pose evaluator; it reports the metrics over all keypoints only.
     """
@@ -84,8 +89,8 @@ class KeypointOKSMetric(BaseMetric):
         self.nms_thr = nms_thr
         self.format_only = format_only
         self.outfile_prefix = outfile_prefix
-        self._truth: CocoKeypoints | None = None
-        self._image_index: dict[Hashable, int] = {}
+        self._truths: dict[Source, CocoKeypoints] = {}
+        self._origins: dict[Hashable, str | None] = {}
         self._warned: set[str] = set()
 
     @property
@@ -107,33 +112,57 @@ class KeypointOKSMetric(BaseMetric):
                 f'{num_sigmas} sigmas and the groups {sorted(known)}; the metric needs '
                 f'one sigma per keypoint and the groups {unknown}'
             )
-        if not self.format_only:
-            self._read_truth(dataset_meta)
 
-    def _read_truth(self, meta: dict) -> None:
-        ann_file = self.ann_file or meta.get('ann_file')
-        if ann_file is None:  # a dataset of mmpose leaves it there
-            hub = MessageHub.get_current_instance()
-            ann_file = hub.get_info(f'{meta.get("dataset_name")}_ann_file')
+    def _source_of(self, sample: dict) -> Source:
+        """The file with the truth of a sample."""
+        given = sample.get('raw_ann_info')
+        given = given if isinstance(given, dict) and 'ann_file' in given else {}
+        names = given.get('category_names')
+        ann_file = self.ann_file or given.get('ann_file')
+        if ann_file is None and 'keypoint_groups' not in self.dataset_meta:
+            ann_file = self._file_of_mmpose()
         if ann_file is None:
             raise ValueError(
-                'KeypointOKSMetric: the dataset names no annotation file; set ann_file'
+                f'KeypointOKSMetric: image {sample["img_id"]!r} names no annotation '
+                "file; add 'raw_ann_info' to meta_keys of PackPoseInputs, or set "
+                'ann_file'
             )
-        truth = read_coco_keypoints(
+        origin = given.get('ann_file')
+        if self._origins.setdefault(sample['img_id'], origin) != origin != ann_file:
+            raise ValueError(
+                f'KeypointOKSMetric: image {sample["img_id"]!r} is in {origin} and in '
+                f'{self._origins[sample["img_id"]]}; leave ann_file={ann_file} out'
+            )
+        return Source(
             ann_file,
-            meta['num_keypoints'],
-            meta.get('keypoints_key'),
-            meta.get('category_names'),
+            given.get('keypoints_key'),
+            names and tuple(names),
+            given.get('part', False),
+        )
+
+    def _file_of_mmpose(self) -> str | None:
+        """Where its datasets leave the name of their annotation file."""
+        name = self.dataset_meta.get('dataset_name')
+        return MessageHub.get_current_instance().get_info(f'{name}_ann_file')
+
+    def _truth_of(self, source: Source) -> CocoKeypoints:
+        if source in self._truths:
+            return self._truths[source]
+        truth = read_coco_keypoints(
+            source.ann_file,
+            self.dataset_meta['num_keypoints'],
+            source.keypoints_key,
+            source.category_names,
         )
         faults = truth.fault_counts()
         if faults.total() == truth.num_annotations:
             raise ValueError(
-                f'{ann_file} holds no person to score: read {len(truth.images)} images '
-                f'and {truth.num_annotations} annotations, left out '
+                f'{source.ann_file} holds no person to score: read {len(truth.images)} '
+                f'images and {truth.num_annotations} annotations, left out '
                 f'{describe_faults(faults) or "none"}'
             )
-        self._truth = truth
-        self._image_index = {image: i for i, image in enumerate(truth.images)}
+        self._truths[source] = truth
+        return truth
 
     def process(self, data_batch: Any, data_samples: Sequence[dict]) -> None:
         """Keep the predicted persons of each data sample.
@@ -155,8 +184,9 @@ class KeypointOKSMetric(BaseMetric):
                 )
             if not (np.isfinite(keypoints).all() and np.isfinite(scores).all()):
                 raise ValueError(f'{where}: a keypoint or score is not finite')
-            if self._truth is not None and sample['img_id'] not in self._image_index:
-                raise ValueError(f'{where}: this id is not in {self._truth.ann_file}')
+            source = None if self.format_only else self._source_of(sample)
+            if source and sample['img_id'] not in self._truth_of(source).images:
+                raise ValueError(f'{where}: this id is not in {source.ann_file}')
             truth = sample.get('gt_instances', {})
             boxes = instances.get('bboxes', truth.get('bboxes'))
             box_scores = instances.get('bbox_scores', truth.get('bbox_scores'))
@@ -165,6 +195,7 @@ class KeypointOKSMetric(BaseMetric):
             # One entry per sample: padding of the last batches is cut off by count.
             self.results.append(
                 dict(
+                    source=source,
                     img_id=sample['img_id'],
                     id=sample.get('id'),
                     category_id=sample.get('category_id'),
@@ -189,28 +220,42 @@ class KeypointOKSMetric(BaseMetric):
             self._write(persons)
         if self.format_only:
             return {}
+        sources = list(dict.fromkeys(result['source'] for result in results))
+        if not sources:  # a detector found nobody
+            sources = [Source(self.ann_file or self._file_of_mmpose())]
+        images = [
+            (source, image)
+            for source in sources
+            for image in self._truth_of(source).images
+        ]
+        place = {key: index for index, key in enumerate(images)}
         predictions = [
             OksPerson(
-                image=self._image_index[person.image_id],
+                image=place[person.source, person.image_id],
                 keypoints=np.column_stack([person.keypoints, person.keypoint_scores]),
                 area=float(keypoint_extent(person.keypoints)),
                 score=person.score,
             )
             for person in persons
         ]
-        subset = self.dataset_meta.get('person_ids')  # of a dataset with indices
+        shown = {
+            (result['source'], number)
+            for result in results
+            for number in np.array(result['id'], dtype=object).ravel()
+        }
         truth = [
             OksPerson(
-                image=self._image_index[person.image_id],
+                image=place[source, person.image_id],
                 keypoints=person.keypoints,
                 area=person.area,
                 bbox=[*person.bbox[:2], *(person.bbox[2:] - person.bbox[:2])],
                 ignore=person.fault is not None,
             )
-            for person in self._truth.persons
-            if subset is None or person.id in subset
+            for source in sources
+            for person in self._truth_of(source).persons
+            if not source.part or (source, person.id) in shown
         ]
-        self._warn_missing(truth, predictions)
+        self._warn_missing(truth, predictions, sources)
         metrics = coco_oks_stats(truth, predictions, sigmas)
         groups = self.dataset_meta.get('keypoint_groups', {})
         for name in groups if self.groups is None else self.groups:
@@ -221,22 +266,29 @@ class KeypointOKSMetric(BaseMetric):
         return metrics
 
     def _write(self, persons: list[PredictedPerson]) -> None:
-        path = f'{self.outfile_prefix}.keypoints.json'
-        entries = [person.to_coco() for person in persons]
-        text = json.dumps(entries, ensure_ascii=False, allow_nan=False)
-        mmengine.fileio.put_text(text, path)
-        print_log(f'KeypointOKSMetric: wrote {path}', logger='current')
+        by_source: dict[Source | None, list[dict]] = {}
+        for person in persons:
+            by_source.setdefault(person.source, []).append(person.to_coco())
+        for number, entries in enumerate(by_source.values() or [[]]):
+            suffix = f'_{number}' if number else ''
+            path = f'{self.outfile_prefix}{suffix}.keypoints.json'
+            text = json.dumps(entries, ensure_ascii=False, allow_nan=False)
+            mmengine.fileio.put_text(text, path)
+            print_log(f'KeypointOKSMetric: wrote {path}', logger='current')
 
     def _warn_missing(
-        self, truth: list[OksPerson], predictions: list[OksPerson]
+        self,
+        truth: list[OksPerson],
+        predictions: list[OksPerson],
+        sources: list[Source],
     ) -> None:
         annotated = {person.image for person in truth if not person.ignore}
         missing = annotated - {person.image for person in predictions}
         if missing:
+            files = ', '.join(source.ann_file for source in sources)
             print_log(
                 f'KeypointOKSMetric: {len(missing)} of {len(annotated)} annotated '
-                f'images of {self._truth.ann_file} have no prediction; their persons '
-                'count as missed',
+                f'images of {files} have no prediction; their persons count as missed',
                 logger='current',
                 level=logging.WARNING,
             )

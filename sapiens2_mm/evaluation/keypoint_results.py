@@ -10,11 +10,29 @@ import numpy as np
 from .oks import instance_score, keypoint_extent, oks_nms
 
 
+@dataclass(frozen=True)
+class Source:
+    """Annotations that a dataset shows.
+
+    Attributes:
+        ann_file: path of the file.
+        keypoints_key: see ``read_coco_keypoints``.
+        category_names: see ``read_coco_keypoints``.
+        part: the samples show some persons of the file, which alone count.
+    """
+
+    ann_file: str
+    keypoints_key: str | None = None
+    category_names: tuple[str, ...] | None = None
+    part: bool = False
+
+
 @dataclass
 class PredictedPerson:
     """One predicted person.
 
     Attributes:
+        source: where its image is annotated; None if nothing is scored.
         image_id: id of its image in the annotation file.
         category_id: as in the data sample; None if it has none.
         keypoints: (K, 2) float32, image pixels.
@@ -23,6 +41,7 @@ class PredictedPerson:
         score: of the box times that of the keypoints.
     """
 
+    source: Source | None
     image_id: Hashable
     category_id: Any
     keypoints: np.ndarray
@@ -47,28 +66,29 @@ class PredictedPerson:
 
 def collect_persons(
     results: Sequence[dict], keypoint_score_thr: float
-) -> dict[Hashable, list[PredictedPerson]]:
-    """Scored persons by image; of equal samples (padding) the first one counts.
+) -> dict[tuple[Source | None, Hashable], list[PredictedPerson]]:
+    """Scored persons by source and image; of equal samples (padding) the first counts.
 
     Args:
         results: one dict per data sample, as ``KeypointOKSMetric.process`` makes them.
         keypoint_score_thr: see ``instance_score``.
     """
-    by_image: dict[Hashable, list[PredictedPerson]] = defaultdict(list)
+    by_image: dict[tuple, list[PredictedPerson]] = defaultdict(list)
     seen = set()
     for number, result in enumerate(results):
-        sample_id = result['id']
+        image, sample_id = (result['source'], result['img_id']), result['id']
         if isinstance(sample_id, list):  # bottom-up: all persons of an image
             sample_id = tuple(sample_id)
-        key = (result['img_id'], number if sample_id is None else sample_id)
+        key = (image, number if sample_id is None else sample_id)
         if key in seen:
             continue
         seen.add(key)
         for index, keypoints in enumerate(result['keypoints']):
             scores = result['keypoint_scores'][index]
             box_score = float(result['box_scores'][index])
-            by_image[result['img_id']].append(
+            by_image[image].append(
                 PredictedPerson(
+                    source=result['source'],
                     image_id=result['img_id'],
                     category_id=result['category_id'],
                     keypoints=keypoints,

@@ -1,3 +1,4 @@
+import copy
 from collections import OrderedDict
 from types import SimpleNamespace
 
@@ -82,6 +83,18 @@ def test_tta_wraps_the_model_and_reaches_a_wrapped_dataset():
     launch.use_tta(cfg)
     assert cfg.model.type == 'T' and cfg.model.module.type == 'M'
     assert cfg.test_dataloader.dataset.dataset.pipeline == ['flip']
+    parts = [dict(type='D', pipeline=['plain']), dict(type='Repeat', dataset=inner)]
+    cfg.test_dataloader.dataset = dict(type='Concat', datasets=copy.deepcopy(parts))
+    cfg.model = cfg.model.module
+    launch.use_tta(cfg)
+    first, second = cfg.test_dataloader.dataset.datasets
+    assert first.pipeline == second.dataset.pipeline == ['flip']
+    own = dict(type='Combined', datasets=parts, pipeline=['plain'])
+    cfg.test_dataloader.dataset = own
+    cfg.model = cfg.model.module
+    launch.use_tta(cfg)
+    combined = cfg.test_dataloader.dataset
+    assert combined.pipeline == ['flip'] and combined.datasets[0].pipeline == ['plain']
     with pytest.raises(ValueError, match='--tta needs tta_model and tta_pipeline'):
         launch.use_tta(Config(dict()))
 

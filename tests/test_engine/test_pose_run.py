@@ -48,16 +48,21 @@ def test_validation_alone_saves_no_best_checkpoint(pose_config):
 
 
 def test_all_views_of_a_test(pose_config, tmp_path):
-    """``tools/test.py --tta --show-dir --out``."""
+    """``tools/test.py --tta --show-dir --out`` on two files of the same ids."""
+    part = pose_config.test_dataloader.dataset
+    other = Path(part.data_root, 'other.json')
+    other.write_bytes(other.with_name('annotations.json').read_bytes())
+    parts = [part, {**part, 'ann_file': 'other.json'}]
+    pose_config.test_dataloader.dataset = dict(type='ConcatDataset', datasets=parts)
     launch.use_tta(pose_config)
     launch.draw_predictions(pose_config, str(tmp_path / 'pictures'))
     launch.dump_predictions(pose_config, str(tmp_path / 'all.pkl'))
     assert 0 <= launch.build_runner(pose_config).test()['coco/AP'] <= 1
-    assert len(list((tmp_path / 'pictures').rglob('*.png'))) == 4
+    assert len(list((tmp_path / 'pictures').rglob('*.png'))) == 8
     found = pickle.loads((tmp_path / 'all.pkl').read_bytes())
     assert [sample['pred_instances']['keypoints'].shape for sample in found] == [
         (1, 5, 2)
-    ] * 4
+    ] * 8
     assert not any('pred_fields' in sample for sample in found)
 
 

@@ -7,7 +7,7 @@ import textwrap
 import numpy as np
 import pytest
 import torch
-from mmengine.dataset import ConcatDataset, RepeatDataset
+from mmengine.dataset import RepeatDataset
 from mmengine.structures import InstanceData
 
 pytest.importorskip('mmpose')
@@ -17,7 +17,7 @@ from mmpose.structures import PoseDataSample
 
 from sapiens2_mm.datasets import Humans308Dataset
 from sapiens2_mm.evaluation import KeypointOKSMetric
-from sapiens2_mm.registry import METRICS
+from sapiens2_mm.registry import DATASETS, METRICS
 
 
 def make_dataset(path, table, **kwargs):
@@ -33,14 +33,15 @@ def make_dataset(path, table, **kwargs):
 def samples_of(dataset, shift=0.0, score=0.9):
     """The truth of a dataset as predictions, moved by ``shift`` pixels."""
     samples = []
-    for info in dataset:
+    for info in (dataset[index] for index in range(len(dataset))):
         instances = InstanceData(bboxes=info['bbox'], bbox_scores=info['bbox_score'])
         sample = PoseDataSample(gt_instances=instances)
         sample.pred_instances = InstanceData(
             keypoints=info['keypoints'] + shift,
             keypoint_scores=np.full(info['keypoints'].shape[:2], score, np.float32),
         )
-        sample.set_metainfo({key: info[key] for key in ('img_id', 'id', 'category_id')})
+        keys = ('img_id', 'id', 'category_id', 'raw_ann_info')
+        sample.set_metainfo({key: info[key] for key in keys})
         samples.append(sample.to_dict())
     return samples
 
@@ -81,7 +82,8 @@ def test_part_of_a_file_is_scored_on_that_part(data_dir, part):
     samples = samples_of(dataset)
     assert len(samples) == 2
     assert evaluate(dataset, samples)['coco/AR'] == 1.0
-    assert evaluate(dataset, samples[:1])['coco/AR'] == 0.5
+    samples[1]['pred_instances']['keypoints'] += 100
+    assert evaluate(dataset, samples)['coco/AR'] == 0.5
 
 
 def test_agrees_with_mmpose_on_a_clean_file(mini_coco, table5):
@@ -179,32 +181,60 @@ def test_no_truth(mini_coco, table5, tmp_path):
     empty.write_text(json.dumps(dict(images=[], annotations=[])))
     with pytest.raises(ValueError, match=r'empty\.json holds no person to score'):
         evaluate(dataset, [], ann_file=str(empty))
-    with pytest.raises(ValueError, match='set ann_file'):
-        KeypointOKSMetric().dataset_meta = {
-            **dataset.metainfo,
-            'dataset_name': 'never seen',
-            'ann_file': None,
-        }
+    samples = samples_of(dataset)
+    del samples[0]['raw_ann_info']
+    with pytest.raises(ValueError, match=r"image 0 names no .*'raw_ann_info' to meta_"):
+        evaluate(dataset, samples)
 
 
-def test_wrapped_datasets(mini_coco, table5, tmp_path):
+def test_wrapped_datasets(mini_coco, table5):
     dataset = make_dataset(mini_coco({}, {}), table5)
     repeated = RepeatDataset(dataset, times=2)
     assert evaluate(repeated, samples_of(dataset) * 2)['coco/AP'] == 1
-    # Files with the same ids: neither may be taken for the truth of both.
-    other = tmp_path / 'other.json'
-    other.write_bytes((tmp_path / 'annotations.json').read_bytes())
-    with pytest.raises(ValueError, match='does not match'):
-        ConcatDataset([dataset, make_dataset(other, table5)])
+
+
+def another_file(folder, keep=None):
+    """Some persons of the first file under the same ids, each 3 pixels to the left."""
+    content = json.loads((folder / 'annotations.json').read_text())
+    content['annotations'] = content['annotations'][:keep]
+    for annotation in content['annotations']:
+        annotation['keypoints'][::3] = [x - 3 for x in annotation['keypoints'][::3]]
+    path = folder / 'other.json'
+    path.write_text(json.dumps(content))
+    return path
+
+
+@pytest.mark.parametrize('wrapper', ['ConcatDataset', 'mmpose.CombinedDataset'])
+def test_two_files_of_the_same_ids(mini_coco, table5, tmp_path, wrapper):
+    table5['joint_weights'] = [1.0] * 5
+    part = dict(type='sapiens2_mm.Humans308Dataset', metainfo=table5, test_mode=True)
+    first = dict(part, ann_file=str(mini_coco({}, {}, {})))
+    second = dict(part, ann_file=str(another_file(tmp_path)), indices=[0, 2])
+    both = dict(type=wrapper, datasets=[first, second])
+    if wrapper == 'mmpose.CombinedDataset':
+        both['metainfo'] = table5
+    both = DATASETS.build(both)
+    samples = samples_of(both)
+    assert len(samples) == 5
+    prefix = str(tmp_path / 'out')
+    metrics = evaluate(both, samples, outfile_prefix=prefix)
+    assert metrics['coco/AP'] == metrics['coco/AR'] == 1
+    counts = [
+        len(json.loads((tmp_path / f'out{part}.keypoints.json').read_text()))
+        for part in ('', '_1')
+    ]
+    assert counts == [3, 2]
+    samples[3]['pred_instances']['keypoints'] += 100  # of the second file
+    assert evaluate(both, samples)['coco/AR'] == pytest.approx(4 / 5)
+    with pytest.raises(
+        ValueError, match=r'image 0 is in .*other\.json .*leave ann_file'
+    ):
+        evaluate(both, samples, ann_file=str(tmp_path / 'annotations.json'))
 
 
 def test_two_datasets_keep_their_files(mini_coco, table5, tmp_path):
     first = make_dataset(mini_coco({}, {}), table5)
-    other = tmp_path / 'other.json'
-    content = json.loads((tmp_path / 'annotations.json').read_text())
-    content['annotations'] = content['annotations'][:1]
-    other.write_text(json.dumps(content))
-    make_dataset(other, table5)  # of the same table name, and the later one
+    make_dataset(another_file(tmp_path, 1), table5)  # of the same name, and later
     samples = samples_of(first)
     samples[0]['pred_instances']['keypoints'] += 100
     assert evaluate(first, samples)['coco/AR'] == 0.5
@@ -264,6 +294,7 @@ def test_tensors_and_bottom_up_samples(mini_coco, table5):
     both = dict(
         img_id=0,
         id=[0, 1],
+        raw_ann_info=dict(ann_file=str(path)),
         pred_instances={
             key: torch.from_numpy(np.concatenate([first[key], second[key]])).double()
             for key in ('keypoints', 'keypoint_scores')

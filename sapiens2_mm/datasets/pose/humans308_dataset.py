@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from mmengine.config import Config
 from mmengine.dataset import BaseDataset
-from mmengine.logging import print_log
+from mmengine.logging import MessageHub, print_log
 from mmpose.datasets.datasets.base import BaseCocoStyleDataset
 from mmpose.datasets.datasets.utils import parse_pose_metainfo
 
@@ -128,17 +128,13 @@ class Humans308Dataset(BaseCocoStyleDataset):
         return parsed
 
     def full_init(self) -> None:
-        """Read the annotations; a subset tells the metric its persons."""
+        """Read the annotations."""
         if not set(self.FOLDERS) <= set(self.data_prefix):
             raise ValueError(
                 f'{type(self).__name__}: data_prefix must name the folders '
                 f'{self.FOLDERS}, got {self.data_prefix}'
             )
         super().full_init()
-        subset = self._indices is not None or self.sample_interval > 1
-        if self.test_mode and subset and self.bbox_file is None:
-            ids = [BaseDataset.get_data_info(self, i)['id'] for i in range(len(self))]
-            self._metainfo['person_ids'] = np.array(ids, dtype=object).ravel().tolist()
 
     def get_data_info(self, idx: int) -> dict:
         """A sample, with the parts of the metainfo that mmpose gives it.
@@ -148,6 +144,15 @@ class Humans308Dataset(BaseCocoStyleDataset):
         """
         data_info = BaseDataset.get_data_info(self, idx)
         data_info |= {key: copy.copy(self._metainfo[key]) for key in _SAMPLE_METAINFO}
+        if self.test_mode:
+            part = self._indices is not None or self.sample_interval > 1
+            # What the metric needs to read the same persons from the same file.
+            data_info['raw_ann_info'] = dict(
+                ann_file=self.ann_file,
+                keypoints_key=self.keypoints_key,
+                category_names=self.category_names,
+                part=part and self.bbox_file is None,
+            )
         return data_info
 
     def _load_annotations(self) -> tuple[list[dict], list[dict]]:
@@ -157,14 +162,10 @@ class Humans308Dataset(BaseCocoStyleDataset):
             self.keypoints_key,
             self.category_names,
         )
-        if self.test_mode:
-            # What the metric needs to read the same persons from the same file.
-            self._metainfo.update(
-                ann_file=self.ann_file,
-                CLASSES=content.categories,
-                keypoints_key=self.keypoints_key,
-                category_names=self.category_names,
-            )
+        if self.test_mode:  # mmpose's metrics look here
+            self._metainfo['CLASSES'] = content.categories
+            hub = MessageHub.get_current_instance()
+            hub.update_info(f'{self.metainfo["dataset_name"]}_ann_file', self.ann_file)
         position = {image_id: i for i, image_id in enumerate(content.images)}
         self._doubt(content)
         images = [
