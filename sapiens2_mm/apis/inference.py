@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from pathlib import Path
+from threading import Lock
 from typing import Any, TypeVar
 
 import cv2
@@ -75,6 +76,7 @@ class Inferencer:
         self.model = model
         self.task = task_of(model)
         self._visualizer = None
+        self._drawing = Lock()
         if compile:
             model.backbone.compile()
 
@@ -150,7 +152,7 @@ class Inferencer:
         return self.model.test_step(pseudo_collate(samples))
 
     def draw(self, result: Result, **options: Any) -> np.ndarray:
-        """Picture of a result, by the config's visualizer.
+        """Picture of a result, by the config's visualizer; threads take turns.
 
         Args:
             result: of this inferencer.
@@ -162,16 +164,20 @@ class Inferencer:
         image = cv2.cvtColor(result.picture.image, cv2.COLOR_BGR2RGB)
         if result.data_sample is None:
             return image
-        if self._visualizer is None:
-            # not by build(), which registers each visualizer for ever
-            cfg = dict(self.model.cfg.visualizer, name=f'{self.task.name} {id(self)}')
-            cfg.pop('vis_backends', None)
-            self._visualizer = VISUALIZERS.get(cfg.pop('type'))(**cfg)
-        self.task.set_meta(self._visualizer, result)
-        drawn = self._visualizer.add_datasample(
-            'picture', image, result.data_sample, draw_gt=False, **options
-        )
-        return self._visualizer.get_image() if drawn is None else drawn
+        with self._drawing:
+            if self._visualizer is None:
+                self._visualizer = self._build_visualizer()
+            self.task.set_meta(self._visualizer, result)
+            drawn = self._visualizer.add_datasample(
+                'picture', image, result.data_sample, draw_gt=False, **options
+            )
+            return self._visualizer.get_image() if drawn is None else drawn
+
+    def _build_visualizer(self) -> Any:
+        # not by build(), which registers each visualizer for ever
+        cfg = dict(self.model.cfg.visualizer, name=f'{self.task.name} {id(self)}')
+        cfg.pop('vis_backends', None)
+        return VISUALIZERS.get(cfg.pop('type'))(**cfg)
 
 
 def infer(

@@ -2,8 +2,9 @@
 
 import logging
 import time
+from collections import deque
 from collections.abc import Collection, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
@@ -21,6 +22,8 @@ from .video.clips import CLIP_KINDS, ClipWriters
 from .video.people import follow_people
 from .video.reader import Frame
 from .writers import SAVE_KINDS, Writer, writer_class
+
+_NUM_WRITING = 2  # threads; with one, the files of a tiny model take longer than it
 
 
 @dataclass
@@ -140,13 +143,22 @@ def predict_to_folder(
     }
     clips = ClipWriters(writers, names, summary.failures, draw)
 
-    def write(results: list[Result], name: str) -> None:
-        for key, result in zip(writers, results, strict=True):
+    def write(results: list[Result], name: str) -> list[dict[str, Any]]:
+        return [
             writers[key].write(result, name, **draw[key])
+            for key, result in zip(writers, results, strict=True)
+        ]
+
+    writing: deque[Future] = deque()
+    ahead = 0 if has_video else _NUM_WRITING  # frames go to a file in their order
+
+    def keep(future: Future) -> None:
+        for writer, record in zip(writers.values(), future.result(), strict=False):
+            writer.add(record)
+        summary.done += 1
 
     try:
-        with clips, ThreadPoolExecutor(1) as thread:
-            writing = None
+        with clips, ThreadPoolExecutor(_NUM_WRITING) as threads:
             total = None if has_video else len(sources)
             for number, item in enumerate(
                 tqdm(found, total=total, unit='picture', disable=None)
@@ -156,22 +168,24 @@ def predict_to_folder(
                     continue
                 path = item[0].picture.path or f'input_{number}'
                 summary.count_people(path, item)
-                if writing is not None:
-                    writing.result()
+                while len(writing) > ahead:
+                    keep(writing.popleft())
                 if isinstance(item[0].picture, Frame):
-                    writing = thread.submit(clips.write, item)
+                    writing.append(threads.submit(clips.write, item))
                 else:
                     name = names.take(
                         Path(path).stem,
                         [writer.folder for writer in writers.values()],
                         {end for w in writers.values() for end in w.file_ends},
                     )
-                    writing = thread.submit(write, item, name)
-                summary.done += 1
-            if writing is not None:
-                writing.result()
+                    writing.append(threads.submit(write, item, name))
+            while writing:
+                keep(writing.popleft())
             clips.finish()
     finally:
+        for future in writing:  # after an error or Ctrl-C, what was still written
+            if future.exception() is None:
+                keep(future)
         for writer in writers.values():
             writer.finish(failures=summary.failures, left_out=summary.left_out)
         _report(summary, out_dir, time.perf_counter() - start)

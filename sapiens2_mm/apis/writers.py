@@ -49,16 +49,29 @@ class Writer:
         """What ``predictions.json`` says of all pictures."""
         return {}
 
-    def write(self, result: Any, name: str, **draw: Any) -> None:
-        """Write the files of one picture; ``draw`` goes to ``Inferencer.draw``."""
+    def write(self, result: Any, name: str, **draw: Any) -> dict[str, Any]:
+        """Write the files of one picture; several threads may, in any order.
+
+        Args:
+            result: of the picture.
+            name: of the files.
+            draw: goes to ``Inferencer.draw``.
+
+        Returns:
+            The picture's record, for ``add``.
+        """
         result = self.prepared(result)
         if 'png' in self.save:
             write_png(self.folder / f'{name}.png', self.inferencer.draw(result, **draw))
         if 'npz' in self.save:
             write_npz(self.folder / f'{name}.npz', **self.arrays(result))
-        self.write_more(result, name)
         record = dict(image=result.picture.path, **self.record(result))
-        self.records.append(dict(record, files=[name + end for end in self.file_ends]))
+        record['files'] = [name + end for end in self.file_ends]
+        return record | self.write_more(result, name)
+
+    def add(self, record: dict[str, Any]) -> None:
+        """Take the next picture's record into ``predictions.json``."""
+        self.records.append(record)
 
     def prepared(self, result: Any) -> Any:
         """The result as it is written and drawn."""
@@ -81,10 +94,11 @@ class Writer:
 
     def lost(self, arrays: dict[str, np.ndarray]) -> int:
         """How many numbers are not finite."""
-        return sum(int((~np.isfinite(values)).sum()) for values in arrays.values())
+        return sum(v.size - np.count_nonzero(np.isfinite(v)) for v in arrays.values())
 
-    def write_more(self, result: Any, name: str) -> None:
-        """Write other files of one picture."""
+    def write_more(self, result: Any, name: str) -> dict[str, Any]:
+        """Write other files of one picture; returns more of its record."""
+        return {}
 
     def finish(self, **more: Any) -> None:
         """Write ``predictions.json``; ``more`` goes into it."""
@@ -176,12 +190,16 @@ class PoseWriter(Writer):
         absent = arrays['keypoints'][:, self.absent]  # NaN, as is said in the header
         return super().lost(arrays) - absent.size
 
-    def write_more(self, result: PoseResult, name: str) -> None:
-        image_id = name if result.image_id is None else result.image_id
-        self._coco += coco_results(result, image_id, self.fields, self.absent)
+    def write_more(self, result: PoseResult, name: str) -> dict[str, Any]:
         if self.target == 'openpose' and 'json' in self.save:
             path = self.folder / f'{name}_keypoints.json'
             write_json(path, openpose_picture(result, self.fields, self.absent))
+        image_id = name if result.image_id is None else result.image_id
+        return dict(coco=coco_results(result, image_id, self.fields, self.absent))
+
+    def add(self, record: dict[str, Any]) -> None:
+        self._coco += record.pop('coco')
+        super().add(record)
 
     def finish(self, **more: Any) -> None:
         super().finish(**more)
@@ -210,11 +228,12 @@ class SegWriter(Writer):
         few = len(self.inferencer.task.meta['classes']) <= 256
         return dict(labels=result.labels.astype(np.uint8 if few else np.uint16))
 
-    def write_more(self, result: SegResult, name: str) -> None:
+    def write_more(self, result: SegResult, name: str) -> dict[str, Any]:
         if 'png' in self.save:
             with replacing(self.folder / f'{name}_labels.png') as path:
                 palette = self.inferencer.task.meta.get('palette')
                 write_label_image(path, result.labels, palette)
+        return {}
 
 
 class DenseWriter(Writer):
@@ -227,12 +246,13 @@ class PointmapWriter(DenseWriter):
 
     kinds = (*Writer.kinds, 'ply')
 
-    def write_more(self, result: DenseResult, name: str) -> None:
+    def write_more(self, result: DenseResult, name: str) -> dict[str, Any]:
         if 'ply' in self.save:
             with replacing(self.folder / f'{name}.ply') as path:
                 save_point_cloud(
                     path, result.maps['pointmap'], result.picture.image[..., ::-1]
                 )
+        return {}
 
 
 def writer_class(inferencer: Inferencer) -> type[Writer]:

@@ -1,5 +1,6 @@
 import json
 import os
+import threading
 
 import numpy as np
 import pytest
@@ -288,11 +289,10 @@ def test_what_cannot_be_saved_is_said_first(make, photos, tmp_path):
 
 def test_an_interrupted_run_leaves_complete_files(make, photos, tmp_path, monkeypatch):
     """Ctrl-C while the second picture is written."""
-    write_npz, calls = writers.write_npz, []
+    write_npz = writers.write_npz
 
     def stopped(path, **arrays):
-        calls.append(path)
-        if len(calls) == 2:
+        if path.name == '人 1_1.npz':
             raise KeyboardInterrupt
         write_npz(path, **arrays)
 
@@ -304,6 +304,28 @@ def test_an_interrupted_run_leaves_complete_files(make, photos, tmp_path, monkey
     assert record['files'] == ['人 1.png', '人 1.npz']
     assert not [name for name in os.listdir(tmp_path / 'normal') if '.tmp' in name]
     np.load(tmp_path / 'normal' / '人 1.npz')['normal']
+
+
+def test_pictures_are_written_at_once_and_listed_in_order(make, tmp_path, monkeypatch):
+    """The first one waits until the second one is written."""
+    write_npz, second = writers.write_npz, threading.Event()
+
+    def slow(path, **arrays):
+        if path.stem == 'input_0':
+            assert second.wait(60)
+        write_npz(path, **arrays)
+        if path.stem == 'input_1':
+            second.set()
+
+    monkeypatch.setattr(writers, 'write_npz', slow)
+    images = [np.full((20, 10, 3), 50 * i, np.uint8) for i in range(4)]
+    save = ['npz', 'json', 'coco']
+    predict_to_folder(make('pose'), images, tmp_path, save=save, whole_image=True)
+    names = [f'input_{number}' for number in range(4)]
+    records = load(tmp_path / 'pose' / 'predictions.json')['images']
+    assert [record['files'] for record in records] == [[f'{n}.npz'] for n in names]
+    found = load(tmp_path / 'pose' / 'coco.json')
+    assert [person['image_id'] for person in found] == names
 
 
 def test_arrays_have_names_too(make, tmp_path):

@@ -48,8 +48,12 @@ class ClipWriters:
         self._files = ExitStack()
         self._last: Frame | None = None
 
-    def write(self, results: list[Result]) -> None:
-        """Append the next frame of a video, or the first of the next one."""
+    def write(self, results: list[Result]) -> list[dict[str, Any]]:
+        """Append the next frame of a video, or the first of the next one.
+
+        Returns:
+            No records of pictures.
+        """
         frame = results[0].picture
         if self._last is None or self._last.video is not frame.video:
             self.finish()
@@ -65,6 +69,7 @@ class ClipWriters:
         self._last = frame
         for clip, result in zip(self._clips, results, strict=True):
             clip.write(result)
+        return []
 
     def finish(self, whole: bool = True) -> None:
         """Complete the files of the last video; ``whole`` if all its frames came."""
