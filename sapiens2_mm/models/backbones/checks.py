@@ -1,7 +1,7 @@
 """What a Sapiens2 backbone refuses, and why."""
 
 from collections.abc import Iterable, Sequence
-from math import inf
+from math import inf, isfinite
 from typing import Any
 
 from mmengine.utils import to_2tuple
@@ -19,6 +19,7 @@ def check_options(
     out_type: str,
     frozen_stages: int,
     drop_path_rate: float,
+    layer_scale: float,
 ) -> None:
     """Refuse values of these options of ``Sapiens2`` that it does not know.
 
@@ -28,6 +29,7 @@ def check_options(
     n = num_layers
     indices = out_indices if isinstance(out_indices, list | tuple) else [out_indices]
     is_rate = isinstance(drop_path_rate, int | float) and 0 <= drop_path_rate < 1
+    is_scale = isinstance(layer_scale, int | float) and isfinite(layer_scale)
     for name, value, fits, expected in (
         ('img_size', img_size, are_ints(to_2tuple(img_size), -inf, inf), 'ints'),
         ('patch_size', patch_size, are_ints([patch_size], 1, inf), 'a positive int'),
@@ -46,6 +48,7 @@ def check_options(
             f'an int in [-1, {n}], {n} being the number of blocks',
         ),
         ('drop_path_rate', drop_path_rate, is_rate, 'a number in [0, 1)'),
+        ('layer_scale_init_value', layer_scale, is_scale, 'a finite number'),
     ):
         if not fits:
             raise ValueError(f'Sapiens2: {name} must be {expected}, got {value!r}')

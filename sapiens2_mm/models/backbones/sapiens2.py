@@ -101,6 +101,7 @@ class Sapiens2(BaseModule):
         self.num_layers = sizes.num_layers
         window = window_size if use_tokenizer else 1
         options = (out_indices, out_type, frozen_stages, drop_path_rate)
+        options += (layer_scale_init_value,)
         check_options(self.num_layers, img_size, patch_size, window, *options)
         self.patch_size = patch_size
         self.use_tokenizer = use_tokenizer

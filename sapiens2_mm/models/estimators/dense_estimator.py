@@ -76,15 +76,17 @@ class DenseEstimator(BaseModel):
                 head's raw output.
 
         Raises:
-            ValueError: for another mode, or for losses of a head without any.
+            ValueError: for another mode, or for losses of a head without any, or
+                without data samples.
         """
         if mode == 'loss':
-            losses = self.decode_head.loss(self.extract_feat(inputs), data_samples)
+            losses = data_samples and self.decode_head.loss(
+                self.extract_feat(inputs), data_samples
+            )
             if not losses:
-                raise ValueError(
-                    f'DenseEstimator: {type(self.decode_head).__name__} has no loss to '
-                    'train with; set decode_head.loss_decode in the config'
-                )
+                text = f'{type(self.decode_head).__name__} has no loss to train with'
+                advice = 'set decode_head.loss_decode in the config, give data_samples'
+                raise ValueError(f'DenseEstimator: {text}; {advice}')
             return losses
         if mode == 'predict':
             if data_samples is None:

@@ -65,7 +65,8 @@ class RotaryEmbedding(nn.Module):
             [1/rescale, rescale].
 
     Raises:
-        ValueError: on an unknown dtype, or an augmentation range that does not fit.
+        ValueError: on an unknown dtype, or head_dims or an augmentation range that
+            does not fit.
 
     Source: Sapiens2 (arXiv 2604.21681) and its released backbone; DINOv3
         (arXiv 2508.10104) for the training-time coordinate augmentation.
@@ -82,10 +83,10 @@ class RotaryEmbedding(nn.Module):
         rescale: float | None = None,
     ) -> None:
         super().__init__()
-        if dtype not in ROPE_DTYPES:
+        if dtype not in ROPE_DTYPES or head_dims < 4 or head_dims % 4:
             raise ValueError(
-                f'RotaryEmbedding: rope_dtype must be one of {list(ROPE_DTYPES)}, '
-                f'got {dtype!r}'
+                f'RotaryEmbedding: rope_dtype must be one of {list(ROPE_DTYPES)} and '
+                f'head_dims a multiple of 4, got {dtype!r} and {head_dims}'
             )
         for name, value, low in (
             ('shift', shift, 0),
@@ -93,9 +94,8 @@ class RotaryEmbedding(nn.Module):
             ('rescale', rescale, 1),
         ):
             if value is not None and value < low:
-                raise ValueError(
-                    f'RotaryEmbedding: {name} must be >= {low}, got {value}'
-                )
+                text = f'RotaryEmbedding: {name} must be >= {low}, got {value}'
+                raise ValueError(text)
         self.head_dims = head_dims
         self.num_prefix_tokens = num_prefix_tokens
         self.base = base

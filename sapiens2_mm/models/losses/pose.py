@@ -102,6 +102,9 @@ class KeypointMSELoss(nn.Module):
             not in the picture; only for data in which each visible keypoint is
             labeled. 0 as in the official code: such keypoints train nothing.
 
+    Raises:
+        ValueError: if ``absent_weight`` is negative, or of another length.
+
     Source: official losses/pose and configs/pose, first release.
     """
 
@@ -119,6 +122,9 @@ class KeypointMSELoss(nn.Module):
     ) -> Tensor:
         if weights is not None and self.absent_weight:
             absent = weights.new_tensor(self.absent_weight)
+            if absent.ndim and len(absent) != len(weights[0]):
+                number = f'{len(absent)} numbers for {len(weights[0])} keypoints'
+                raise ValueError(f'KeypointMSELoss: absent_weight has {number}')
             weights = torch.where(weights > 0, weights, absent)
         return self.loss_weight * keypoint_mse(pred, target, weights)
 

@@ -52,6 +52,9 @@ class PatchReconstructionLoss(nn.Module):
             bicubic.
         loss_weight: factor on the result.
 
+    Raises:
+        ValueError: if ``target_scale`` is not in (0, 1].
+
     Source: Sapiens2 (arXiv 2604.21681) section 3.2 and A.1.1; per-patch normalization
         after MAE (arXiv 2111.06377). The error is the mean square, as its text says,
         not the unsquared norm of its equation.
@@ -59,6 +62,9 @@ class PatchReconstructionLoss(nn.Module):
 
     def __init__(self, target_scale: float = 1.0, loss_weight: float = 1.0) -> None:
         super().__init__()
+        if not 0 < target_scale <= 1:
+            name = type(self).__name__
+            raise ValueError(f'{name}: target_scale {target_scale} is not in (0, 1]')
         self.target_scale = target_scale
         self.loss_weight = loss_weight
 

@@ -332,6 +332,8 @@ def test_layer_depth():
         (dict(frozen_stages=-2), 'got -2'),
         (dict(frozen_stages=True), 'frozen_stages must be an int .*, got True'),
         (dict(drop_path_rate='0.1'), r"a number in \[0, 1\), got '0.1'"),
+        (dict(layer_scale_init_value='a'), "value must be a finite number, got 'a'"),
+        (dict(layer_scale_init_value=float('nan')), 'a finite number, got nan'),
         (dict(drop_path_rate=1.0), r'must be a number in \[0, 1\), got 1.0'),
     ],
 )

@@ -82,6 +82,8 @@ def test_modes(task):
             assert value.dtype == torch.float32 and value.isfinite().all(), name
     with pytest.raises(ValueError, match=r'Head has no loss to train with; set decode'):
         model(inputs, [train_sample()] * 2, mode='loss')
+    with pytest.raises(ValueError, match=r'\w+ has .*; .* give data_samples'):
+        model(inputs, mode='loss')
     with pytest.raises(ValueError, match="got 'train'"):
         model(inputs, mode='train')
 

@@ -221,7 +221,9 @@ def test_augmentation_ranges():
 @pytest.mark.parametrize(
     ('options', 'message'),
     [
-        (dict(dtype='fp16'), r"one of \['bf16', 'fp32'\], got 'fp16'"),
+        (dict(dtype='fp16'), r"one of \['bf16', 'fp32'\] and .* got 'fp16'"),
+        (dict(head_dims=6), "head_dims a multiple of 4, got 'bf16' and 6"),
+        (dict(head_dims=0), "head_dims a multiple of 4, got 'bf16' and 0"),
         (dict(shift=-0.1), 'shift must be >= 0, got -0.1'),
         (dict(jitter=0.5), 'jitter must be >= 1'),
         (dict(rescale=0), 'rescale must be >= 1'),

@@ -90,6 +90,8 @@ def test_errors():
     for wrong in (-1.0, float('nan'), [0.5, float('inf')]):
         with pytest.raises(ValueError, match='absent_weight must be >= 0, got'):
             KeypointMSELoss(absent_weight=wrong)
+    with pytest.raises(ValueError, match='absent_weight has 2 numbers for 3 keypoints'):
+        KeypointMSELoss(absent_weight=[0.5, 0.5])(maps, maps, torch.ones(2, 3))
     with pytest.raises(ValueError, match='topk 4 must be at most 3, the keypoints'):
         KeypointOHKMMSELoss(topk=4)(maps, maps)
 

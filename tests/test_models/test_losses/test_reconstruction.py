@@ -80,6 +80,12 @@ def test_float32_under_autocast():
     assert loss.dtype == torch.float32
 
 
+@pytest.mark.parametrize('scale', [0, -0.5, 2, float('nan')])
+def test_target_is_at_most_as_large_as_the_view(scale):
+    with pytest.raises(ValueError, match=rf'target_scale {scale} is not in \(0, 1'):
+        PatchReconstructionLoss(target_scale=scale)
+
+
 def test_errors():
     loss, mask = PatchReconstructionLoss(), torch.ones(1, 2).bool()
     with pytest.raises(ValueError, match=r'target is \(1, 2, 768\).*set out_channels'):
