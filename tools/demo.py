@@ -75,7 +75,7 @@ def main() -> int:
             smooth=args.smooth,
         )
     except (FileNotFoundError, ImportError, ValueError) as err:
-        parser.error(str(err))
+        parser.exit(2, f'{parser.prog}: error: {err}\n')
     except KeyboardInterrupt:
         return 130
     return 1 if summary.failures else 0

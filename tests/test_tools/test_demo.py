@@ -1,11 +1,15 @@
 import importlib.util
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 
+import numpy as np
 import pytest
 import torch
+from PIL import Image
 
 from sapiens2_mm.apis import init_model
 
@@ -115,3 +119,31 @@ def test_wrong_arguments_are_one_line(demo, models, photos, capsys):
     ):
         assert demo('photos', *arguments) == 2
         assert message in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_ctrl_c_leaves_complete_files_only(repo_dir, models, photos, tmp_path):
+    data = (photos / 'a.b.JPG').read_bytes()
+    for number in range(300):
+        (photos / f'{number}.jpg').write_bytes(data)
+    running = subprocess.Popen(
+        [sys.executable, repo_dir / 'tools/demo.py', 'photos', *models['seg']],
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    folder = tmp_path / 'outputs' / 'seg'
+    while len([*folder.glob('*.npz')]) < 3 and running.poll() is None:
+        time.sleep(0.05)
+    running.send_signal(signal.SIGINT)
+    _, errors = running.communicate(timeout=120)
+    assert running.returncode == 130, errors
+    records = json.loads((folder / 'predictions.json').read_text())['images']
+    assert 3 <= len(records) < 301
+    listed = {name for record in records for name in record['files']}
+    assert {*listed, 'predictions.json'} == {*os.listdir(folder)}
+    for name in listed:
+        if name.endswith('.npz'):
+            assert np.load(folder / name)['labels'].shape == (384, 288)
+        else:
+            Image.open(folder / name).load()

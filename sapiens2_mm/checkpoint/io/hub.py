@@ -83,8 +83,10 @@ _MEANINGS = {
     ),
     'RevisionNotFoundError': '{repo} has no revision {revision!r}',
     'LocalEntryNotFoundError': (
-        'it is not in the local cache and the hub cannot be reached (no connection, or '
-        'HF_HUB_OFFLINE is set); download it once with a connection ({cause})'
+        'it is not in the local cache {cache} and the hub cannot be reached (no '
+        'connection, or HF_HUB_OFFLINE is set). Run this once with a connection, or '
+        'fetch {endpoint}/{repo}/resolve/{revision}/{file} elsewhere, put it anywhere '
+        'and give its path as the checkpoint'
     ),
     'EntryNotFoundError': '{repo} has no file {file!r}',
     'ValueError': 'it is no hub address ({cause}); write ' + _FORM,
@@ -93,12 +95,16 @@ _DOWNLOAD_FAILED = 'the download failed ({cause}); try again, what has arrived i
 
 
 def _meaning(err: Exception, parts: HubAddress) -> str:
+    from huggingface_hub import constants
+
     names = [cls.__name__ for cls in type(err).__mro__]
     known = [_MEANINGS[name] for name in names if name in _MEANINGS]
     return (known or [_DOWNLOAD_FAILED])[0].format(
         repo=parts.repo,
-        revision=parts.revision,
-        file=parts.file or parts.official_file,
+        revision=parts.revision or 'main',
+        cache=_cache_dir() or constants.HF_HUB_CACHE,
+        endpoint=_endpoint() or constants.ENDPOINT,
+        file=parts.file or parts.official_file or 'FILE',
         cause=_first_line(err.__cause__ or err),
     )
 

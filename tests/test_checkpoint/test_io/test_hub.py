@@ -247,7 +247,11 @@ def test_variables_set_after_the_import_count(monkeypatch, tmp_path):
     monkeypatch.setenv('HF_HUB_OFFLINE', '1')
     Handler.requests.clear()
     assert loads('hf://me/one/model.safetensors')
-    with pytest.raises(CheckpointError, match='HF_HUB_OFFLINE is set'):
+    with pytest.raises(
+        CheckpointError,
+        match='HF_HUB_OFFLINE is set.*/facebook/sapiens2-pose-1b/resolve/main/sapiens2_'
+        r'1b_pose\.safetensors elsewhere, put it anywhere and give its path',
+    ):
         read_checkpoint('hf://facebook/sapiens2-pose-1b')
     assert not Handler.requests
 
