@@ -1,5 +1,9 @@
 """Every task by both formats: equal to the eager model, and that to the package."""
 
+import subprocess
+import sys
+
+import cv2
 import numpy as np
 import pytest
 import torch
@@ -141,7 +145,7 @@ def test_program_reloads_and_equals_eager(exported):
 
 @pytest.mark.slow
 @pytest.mark.parametrize('exported', TASKS[:4], indirect=True)  # the rest adds nothing
-def test_onnx_runs_and_equals_eager(exported):
+def test_onnx_runs_and_equals_eager(exported, repo_dir):
     pytest.importorskip('onnxruntime')
     _, graph, folder, program, meta = exported
     write_onnx(program, meta, folder / 'model.onnx')
@@ -150,3 +154,22 @@ def test_onnx_runs_and_equals_eager(exported):
     stored = load_exported(folder / 'model.onnx')[1]
     assert stored == meta and stored['opset'] == 20
     assert stored['task'] == graph.task
+    if graph.task == 'normal':
+        run_without_the_package(folder, repo_dir)
+
+
+def run_without_the_package(folder, repo_dir):
+    picture = np.random.default_rng(0).integers(0, 256, (70, 90, 3), np.uint8)
+    cv2.imwrite(str(folder / 'a.png'), picture)
+    code = (
+        'import runpy, sys; sys.modules.update(torch=None, sapiens2_mm=None); '
+        'runpy.run_path(sys.argv.pop(1), run_name="__main__")'
+    )
+    tool = str(repo_dir / 'tools' / 'onnx_runner.py')
+    arguments = ['model.onnx', 'a.png', '--out-dir', 'out', '--size', '64', '80']
+    command = [sys.executable, '-c', code, tool, *arguments]
+    subprocess.run(command, cwd=folder, check=True)
+    normals = np.load(folder / 'out' / 'a.png.npz')['normal']
+    assert normals.shape == (70, 90, 3)
+    assert np.abs(np.linalg.norm(normals, axis=-1) - 1).max() < 1e-5
+    assert cv2.imread(str(folder / 'out' / 'a.png.png')).shape == picture.shape
