@@ -44,23 +44,25 @@ def cut_out(renders: Path, name: str) -> tuple[np.ndarray, np.ndarray, bool]:
 
 
 def composed(
-    renders: Path, number: int, size: tuple[int, int] = (640, 960)
+    renders: Path, number: int, most: int = 6, size: tuple[int, int] = (640, 960)
 ) -> Iterator[Scene]:
-    """Scenes of (height, width) with 1 to 6 people of 15 to 90 % of its height.
+    """Scenes of (height, width) with 1 to ``most`` people.
 
-    The boxes are those of the visible parts; nobody hides more than half of another.
-    People without legs stand at the lower border.
+    Up to six are 15 to 90 % as tall as the scene, more are as much smaller. The boxes
+    are those of the visible parts; nobody hides more than half of another. People
+    without legs stand at the lower border.
     """
     rng = np.random.default_rng(0)
     names = sorted(path.name for path in (renders / 'rgb').iterdir())
     height, width = size
+    smaller = min(1, (6 / most) ** 0.5)
     for _ in range(number):
         wall = read_image(renders / 'rgb' / rng.choice(names))
         scene = cv2.resize(cv2.blur(wall, (99, 99)), (width, height))
         owner = np.zeros(size, int)
-        for person in range(1, rng.integers(1, 7) + 1):
+        for person in range(1, rng.integers(1, most + 1) + 1):
             image, mask, is_cut = cut_out(renders, rng.choice(names))
-            tall = rng.uniform(0.15, 0.9) * height
+            tall = smaller * rng.uniform(0.15, 0.9) * height
             scale = min(tall / len(mask), 0.5 * width / mask.shape[1])
             image = cv2.resize(image, None, fx=scale, fy=scale, interpolation=3)
             mask = cv2.resize(mask.astype(np.uint8), image.shape[1::-1]) > 0
@@ -124,6 +126,7 @@ def main() -> None:
     pictures.add_argument('--renders', type=Path, help='folder of rendered people')
     parser.add_argument('--pictures', default='.', help='folder of those of --boxes')
     parser.add_argument('--scenes', type=int, default=100, help='of renders (100)')
+    parser.add_argument('--most', type=int, default=6, help='people of a scene (6)')
     parser.add_argument('--det', nargs=2, metavar=('CONFIG', 'CHECKPOINT'))
     parser.add_argument('--det-thr', type=float)
     args = parser.parse_args()
@@ -134,7 +137,7 @@ def main() -> None:
     scenes = (
         annotated(args.boxes, args.pictures)
         if args.boxes
-        else composed(args.renders, args.scenes)
+        else composed(args.renders, args.scenes, args.most)
     )
     print('\n'.join(evaluate(detector, scenes)))
 

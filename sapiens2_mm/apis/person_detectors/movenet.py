@@ -1,5 +1,7 @@
 """People by MoveNet, whose weights are part of this package."""
 
+from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -12,13 +14,17 @@ from .person_detector import PersonDetector
 
 _WEIGHTS = Path(__file__).with_name('movenet_multipose.tflite')
 _STRIDE = 32  # height and width of the input are multiples of it
-# Longer side of the input -> the largest people that are kept, as a part of it. The
-# network is at its best with people of about 200 pixels.
-_SCALES = {256: 1.0, 512: 0.6}
+# Longer sides of the input; the network is at its best with people of about 200 pixels.
+_COARSE, _FINE = 256, 512
+_SMALL = 0.6  # the largest people at the fine scale, as a part of the longer side
+_PART = 0.65  # sides of the four overlapping parts of a crowded picture
 
 
 class MoveNetDetector(PersonDetector):
-    """At most six large and six small people, on the CPU, without a download.
+    """The default: on the CPU, without a download.
+
+    The network finds at most six people. It looks at the picture at two scales, and if
+    it is crowded at its parts.
 
     Args:
         score_thr: see ``PersonDetector``.
@@ -54,18 +60,34 @@ class MoveNetDetector(PersonDetector):
         threads = torch.get_num_threads()
         # one for each scale: another size of input costs as much as a picture
         self._networks = {
-            s: Interpreter(str(_WEIGHTS), num_threads=threads) for s in _SCALES
+            s: Interpreter(str(_WEIGHTS), num_threads=threads) for s in (_COARSE, _FINE)
         }
         self._in_use = Lock()  # they keep their tensors between the calls
 
     def detect(self, image: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        found = []
-        for side, largest in _SCALES.items():
-            rows = self._at_scale(image, side)
-            sides = rows[:, 2:4] - rows[:, :2]
-            found.append(rows[(sides <= largest * max(image.shape[:2])).all(axis=1)])
-        boxes, scores = np.split(np.concatenate(found), [4], axis=1)
-        return boxes, scores[:, 0]
+        rows = np.concatenate((self._at_scale(image, _COARSE), self._small(image)))
+        return rows[:, :4], rows[:, 4]
+
+    def _small(self, image: np.ndarray, splits: int = 2) -> np.ndarray:
+        """(N, 5) small people; where all six places are taken, of the parts as well."""
+        rows = self._at_scale(image, _FINE)
+        sides = rows[:, 2:4] - rows[:, :2]
+        found = [rows[(sides <= _SMALL * max(image.shape[:2])).all(axis=1)]]
+        if splits and (rows[:, 4] >= self.score_thr).all():
+            found += self._of_parts(image, splits - 1)
+        return np.concatenate(found)
+
+    def _of_parts(self, image: np.ndarray, splits: int) -> Iterator[np.ndarray]:
+        size = np.array(image.shape[1::-1])
+        part = np.ceil(_PART * size).astype(int)
+        for start in product(*zip((0, 0), size - part, strict=True)):
+            (left, top), (right, bottom) = start, start + part
+            rows = self._small(image[top:bottom, left:right], splits)
+            # without those that the borders of the part cut
+            whole = (rows[:, :2] > 0.02 * part) | (np.array(start) == 0)
+            whole &= (rows[:, 2:4] < 0.98 * part) | (start + part == size)
+            rows[:, :4] += [*start, *start]
+            yield rows[whole.all(axis=1)]
 
     def _at_scale(self, image: np.ndarray, long_side: int) -> np.ndarray:
         """(6, 5) boxes in pixels of the picture, and scores."""
