@@ -16,10 +16,18 @@ def track_color(number: int) -> tuple[int, int, int]:
 def draw_number(
     image: np.ndarray, number: int, corner: list[int], color: tuple[int, int, int]
 ) -> None:
-    """Write a person's number into the upper left corner of its box."""
-    font, scale = cv2.FONT_HERSHEY_SIMPLEX, max(0.4, max(image.shape[:2]) / 1600)
-    (_, height), _ = cv2.getTextSize(str(number), font, scale, 1)
-    x, y = max(corner[0], 0) + 2, max(corner[1], 0) + height + 2
-    for ink, thickness in (((0, 0, 0), 3), (color, 1)):
-        place = (x, y)
-        cv2.putText(image, str(number), place, font, scale, ink, thickness, cv2.LINE_AA)
+    """Write a person's number on a tag in the upper left corner of its box.
+
+    Args:
+        image: (H, W, 3) uint8 RGB, is changed.
+        number: to write.
+        corner: (x, y) of the box.
+        color: RGB, of the tag.
+    """
+    font, scale = cv2.FONT_HERSHEY_SIMPLEX, max(0.4, max(image.shape[:2]) / 1000)
+    (width, height), _ = cv2.getTextSize(str(number), font, scale, 1)
+    x, y = max(corner[0], 0), max(corner[1], 0)
+    cv2.rectangle(image, (x, y), (x + width + 5, y + height + 5), color, cv2.FILLED)
+    ink = (0, 0, 0) if np.dot(color, (0.299, 0.587, 0.114)) > 110 else (255,) * 3
+    place = (x + 3, y + height + 2)
+    cv2.putText(image, str(number), place, font, scale, ink, 1, cv2.LINE_AA)

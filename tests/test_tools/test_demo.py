@@ -12,6 +12,7 @@ import torch
 from PIL import Image
 
 from sapiens2_mm.apis import init_model
+from sapiens2_mm.apis.to_folder import Summary
 
 pytest.importorskip('mmpose')
 pytest.importorskip('mmseg')
@@ -46,6 +47,7 @@ def demo(repo_dir, tmp_path, monkeypatch):
         except SystemExit as stop:
             return stop.code
 
+    demo.module = module
     return demo
 
 
@@ -67,6 +69,19 @@ def test_several_models(demo, models, photos, tmp_path):
     assert sorted(os.listdir(tmp_path / 'outputs' / 'seg_2')) == [
         *('a.b.npz', 'a.b.png', 'a.b_labels.png', 'predictions.json'),
     ]
+
+
+def test_options_of_videos(demo, models, monkeypatch):
+    seen = []
+
+    def predict(inferencers, inputs, out_dir, **options):
+        seen.append((inputs, options['track'], options['smooth']))
+        return Summary()
+
+    monkeypatch.setattr(demo.module, 'predict_to_folder', predict)
+    for arguments in (['0', '--smooth'], ['x.mp4', '--no-track']):
+        assert demo(*arguments, *models['seg']) == 0
+    assert seen == [(0, None, True), ('x.mp4', False, False)]
 
 
 def people_found(tmp_path):

@@ -110,9 +110,9 @@ def _file(path: str) -> Iterator[Frame]:
     except av.InvalidDataError as err:
         raise ValueError(f'{path} cannot be read as a video: {err.strerror}') from err
     with container:
-        if not container.streams.video:
+        stream = container.streams.best('video')  # not a cover picture
+        if stream is None:
             raise ValueError(f'{path} has no video stream')
-        stream = container.streams.video[0]
         stream.thread_type = 'AUTO'
         audio = container.streams.audio
         video = Video(
