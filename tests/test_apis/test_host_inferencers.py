@@ -84,3 +84,20 @@ def test_seg(size, repo_dir, image, weights, tmp_path):
         assert np.array_equal(results['predictions'], expected.labels)
         assert results['visualization'].shape[0] == 40
     assert (tmp_path / 'vis' / 'a.png').is_file()
+
+
+@pytest.mark.parametrize(
+    'host, name', [('mmpose', 'Pose2DInferencer'), ('mmseg', 'MMSegInferencer')]
+)
+def test_no_config_is_taken_from_the_weights(host, name, tmp_path):
+    """The hosts execute it as Python, whoever wrote it."""
+    infer = getattr(pytest.importorskip(f'{host}.apis'), name)
+    trap, path = tmp_path / 'executed', str(tmp_path / 'iter_1.pth')
+    code = f'model = open({str(trap)!r}, "w").close()'
+    hub = dict(cfg=code, runtime_info=dict(cfg=code, config=code), log_scalars={})
+    meta = dict(cfg=code, config=code)
+    state = dict(w=torch.ones(1))
+    torch.save(dict(state_dict=state, meta=meta, message_hub=hub), path)
+    with pytest.raises(ValueError, match='Cannot find the config in the checkpoint'):
+        infer(None, path, device='cpu')
+    assert not trap.exists()
