@@ -1,6 +1,6 @@
 """Classes that change places in a mirrored picture."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from numbers import Integral
 
 import numpy as np
@@ -22,6 +22,7 @@ def mirrored_ids(
     Raises:
         ValueError: for anything but such pairs; names the pair.
     """
+    pairs = list(pairs) if isinstance(pairs, Iterable) else [pairs]
     ids = np.arange(num_classes)
     seen = {ignore_index}
     for pair in pairs:
@@ -34,7 +35,7 @@ def mirrored_ids(
         ):
             raise ValueError(
                 f'flip_pairs: {pair!r} must be two different ids of the {num_classes} '
-                f'classes that are in no other of {list(pairs)!r:.200}; names go into '
+                f'classes that are in no other of {pairs!r:.200}; names go into '
                 "metainfo['swap_classes'] of the dataset"
             )
         seen |= {*own}

@@ -122,6 +122,8 @@ def read_coco_keypoints(
                 f'1 pixel, got {image["width"]} and {image["height"]}'
             )
     categories = content.get('categories') or []
+    fields = {} if category_names is None else dict(id=Id, name=str)
+    check_records(categories, fields, f'{ann_file}: category')
     num_annotations = len(annotations)
     if category_names is not None:
         read = f'read {len(images)} images and {len(annotations)} annotations'
@@ -143,7 +145,6 @@ def _category_ids(
     categories: list[dict], names: Sequence[str], ann_file: str, read: str
 ) -> list[Any]:
     """Ids of all categories of these names; ``read`` is part of the error."""
-    check_records(categories, dict(id=Id, name=str), f'{ann_file}: category')
     known = [category['name'] for category in categories]
     unknown = [name for name in names if name not in known]
     if unknown:

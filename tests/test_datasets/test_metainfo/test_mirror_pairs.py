@@ -21,10 +21,12 @@ def test_pairs_change_places():
         [2],
         [(1, 255)],  # of an ignored partner nothing is known
         [(1.5, 2)],
+        3,
     ],
 )
 def test_pairs_that_are_none(pairs):
     message = r'must be two different ids of the 5 classes .* metainfo'
     with pytest.raises(ValueError, match=message) as info:
         mirrored_ids(pairs, 5)
-    assert f'flip_pairs: {pairs[-1]!r} must' in str(info.value)
+    last = pairs[-1] if isinstance(pairs, list) else pairs
+    assert f'flip_pairs: {last!r} must' in str(info.value)

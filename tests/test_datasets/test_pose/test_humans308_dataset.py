@@ -252,6 +252,15 @@ def test_faulty_entry(mini_coco, table5, part, entry, message):
         build(path, table5, category_names=['person'])
 
 
+@pytest.mark.parametrize('categories', [[[dict(id=1, name='person')]], 3])
+def test_categories_that_are_no_objects(mini_coco, table5, categories):
+    path = mini_coco({})
+    content = json.loads(path.read_text())
+    path.write_text(json.dumps({**content, 'categories': categories}))
+    with pytest.raises(ValueError, match=r'annotations.json: category.*: expected'):
+        build(path, table5)
+
+
 def test_unreadable_file(mini_coco, table5, tmp_path):
     path = mini_coco({})
     text = path.read_text()
