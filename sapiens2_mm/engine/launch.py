@@ -13,7 +13,7 @@ from mmengine.config import Config, ConfigDict
 from mmengine.device import get_device
 from mmengine.logging import print_log
 from mmengine.registry import RUNNERS
-from mmengine.runner import Runner
+from mmengine.runner import EpochBasedTrainLoop, Runner
 
 from .hooks.load_checkpoint_hook import unwrapped, whole_model_file
 from .hooks.metainfo_check_hook import check_config_metainfo
@@ -79,7 +79,8 @@ def build_runner(cfg: Config) -> Runner:
     step of a training, with the data of samples, and fails on that of mmpose.
 
     Raises:
-        ValueError: if an epoch would never end, or layer decay would have no effect.
+        ValueError: if an epoch would never end, layer decay would have no effect, or
+            an evaluation would drop samples.
         ValueError: if the config's keypoint metainfo and head differ in number.
         OSError: if the work folder cannot be written.
     """
@@ -114,7 +115,14 @@ def train(runner: Runner) -> None:
 
     Raises:
         RuntimeError: if a worker of a loader died, of lack of memory as a rule.
+        ValueError: if an epoch has no iteration.
     """
+    loop = runner.train_loop
+    if isinstance(loop, EpochBasedTrainLoop) and not len(loop.dataloader):
+        raise ValueError(
+            f'the {len(loop.dataloader.dataset)} samples of train_dataloader fill no '
+            f'batch of {loop.dataloader.batch_size}; set drop_last=False'
+        )
     try:
         runner.train()
     except (ConnectionError, EOFError) as err:  # of the pipe to the worker
@@ -163,6 +171,8 @@ def _set_up_loaders(cfg: Config) -> None:
         if loader.get('num_workers') == 0:  # torch refuses what is for workers
             loader.pop('persistent_workers', None)
             loader.pop('prefetch_factor', None)
+        if loader.get('drop_last') and name != 'train_dataloader':
+            raise ValueError(f'{name}.drop_last spoils the metrics; remove it')
 
 
 def _name_file_of_backbone(cfg: Config) -> None:

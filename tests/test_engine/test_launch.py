@@ -6,6 +6,7 @@ import pytest
 import torch
 from mmengine.config import Config
 from torch import nn
+from toy_run import toy_runner
 
 from sapiens2_mm.engine import launch
 
@@ -230,6 +231,21 @@ def test_epochs_that_never_end_are_refused(loop, sampler, built):
     built(train_cfg=dict(by_epoch=False), train_dataloader=infinite)
     finite = dict(sampler=dict(type='DefaultSampler'))
     built(train_cfg=loop, train_dataloader=finite)
+
+
+@pytest.mark.parametrize('name', ['val_dataloader', 'test_dataloader'])
+def test_an_evaluation_that_drops_samples_is_refused(name, built):
+    with pytest.raises(ValueError, match=rf'{name}\.drop_last spoils the metrics'):
+        built(**{name: dict(drop_last=True)})
+    built(**{name: dict(drop_last=False), 'train_dataloader': dict(drop_last=True)})
+
+
+def test_an_epoch_without_iteration_is_refused(tmp_path):
+    loop, order = dict(by_epoch=True, max_epochs=1), dict(type='DefaultSampler')
+    runner = toy_runner(tmp_path, train_cfg=loop, sampler=order)
+    runner._train_dataloader.update(batch_size=16, drop_last=True)
+    with pytest.raises(ValueError, match=r'the 8 samples of .* fill no batch of 16;'):
+        launch.train(runner)
 
 
 def test_loaders_without_workers_get_no_settings_for_them(built):
