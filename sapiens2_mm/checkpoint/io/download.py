@@ -16,7 +16,9 @@ from contextlib import contextmanager
 from http.client import HTTPException, HTTPResponse
 from logging import WARNING
 from pathlib import Path, PurePosixPath
+from queue import Empty, Queue
 from ssl import SSLError
+from threading import Thread
 from urllib.error import HTTPError, URLError
 from urllib.parse import quote, unquote, urljoin, urlsplit
 from urllib.request import Request, urlopen
@@ -185,9 +187,7 @@ def _download_rest(url: str, part: Path) -> None:
         arrived, tag = part.stat().st_size, tag_file.read_text('latin-1')
     if arrived and tag:
         headers |= {'Range': f'bytes={arrived}-', 'If-Range': tag}
-    with urlopen(
-        Request(url, headers=headers), timeout=transfer_speed.TIMEOUT
-    ) as response:
+    with _answer(Request(url, headers=headers)) as response:
         if response.status == 206:
             total = _total_of_rest(response, arrived, tag, part)
         else:  # all of it: the first try, another version, or a server without ranges
@@ -216,6 +216,26 @@ def _download_rest(url: str, part: Path) -> None:
     if total is not None and arrived != total:
         raise ConnectionError(f'{arrived} of {total} bytes arrived')
     tag_file.unlink()
+
+
+def _answer(request: Request) -> HTTPResponse:
+    """``urlopen`` within a time; its own limit is for each byte of the head alone."""
+    answers: Queue = Queue()
+
+    def ask() -> None:
+        try:
+            answers.put(urlopen(request, timeout=transfer_speed.TIMEOUT))
+        except Exception as err:  # goes on in the thread that waits
+            answers.put(err)
+
+    Thread(target=ask, daemon=True).start()
+    try:
+        answer = answers.get(timeout=2 * transfer_speed.TIMEOUT)  # connection, head
+    except Empty:
+        raise TimeoutError('the answer timed out') from None
+    if isinstance(answer, Exception):
+        raise answer
+    return answer
 
 
 def _tag_file(part: Path) -> Path:

@@ -80,6 +80,11 @@ class Handler(BaseHTTPRequestHandler):
             if self.server.done.wait(0.01):
                 return
 
+    def drip_header(self) -> None:
+        self.wfile.write(b'HTTP/1.1 200 OK\r\nX: ')
+        while not self.server.done.wait(0.05):
+            self.wfile.write(b'x')
+
 
 @pytest.fixture(scope='module')
 def server() -> Iterator[str]:
@@ -99,7 +104,7 @@ def cache(tmp_path, monkeypatch) -> Path:
     monkeypatch.setenv('NO_PROXY', '127.0.0.1')
     monkeypatch.setattr(torch.hub, '_hub_dir', str(tmp_path / 'torch'))
     monkeypatch.setattr(download, '_WAIT', 0)
-    monkeypatch.setattr(transfer_speed, 'TIMEOUT', 0.2)
+    monkeypatch.setattr(transfer_speed, 'TIMEOUT', 5)  # nothing waits for it
     Handler.script = lambda self, number: self.send()
     Handler.requests.clear()
     return tmp_path / 'torch' / 'checkpoints'
@@ -120,7 +125,7 @@ def kept(cache: Path) -> list[str]:
 # The last entry says from where the second request goes on.
 PASSING = {
     'breaks off': (lambda self: self.send(stop=HALF), HALF),
-    'stalls': (lambda self: (self.send(stop=HALF), self.server.done.wait(0.5)), HALF),
+    'stalls': (lambda self: (self.send(stop=HALF), self.server.done.wait(2)), HALF),
     'too slow': (Handler.drip, 'somewhere'),
     'busy': (lambda self: self.send_error(503), None),
     'hangs up': (lambda self: None, None),
@@ -134,6 +139,8 @@ PASSING = {
 @pytest.mark.parametrize('fault', PASSING)
 def test_a_fault_that_passes(fault, server, cache, monkeypatch, log):
     first, place = PASSING[fault]
+    if fault in ('stalls', 'too slow'):
+        monkeypatch.setattr(transfer_speed, 'TIMEOUT', 0.5)
     if fault == 'too slow':
         monkeypatch.setattr(transfer_speed, 'MIN_SPEED', 100_000)
     Handler.script = lambda self, n: first(self) if n == 1 else self.send()
@@ -201,6 +208,7 @@ LASTING = {
         lambda self: (self.wfile.write(b'HTTP/1.1 2'), self.server.done.wait(0.5)),
         'timed out',
     ),
+    'a header that drips': (Handler.drip_header, r'the answer timed out\) 4 times'),
     'no http': (lambda self: self.wfile.write(b'SSH-2.0\r\n\r\n'), 'SSH-2.0'),
     'breaks off': (
         lambda self: self.send(stop=HALF, ranges=False),
@@ -230,12 +238,15 @@ def test_a_fault_that_lasts_is_named_and_the_next_try_works(
     fault, server, cache, monkeypatch
 ):
     answer, message = LASTING[fault]
+    if 'timed out' in message:
+        monkeypatch.setattr(transfer_speed, 'TIMEOUT', 0.2)
     monkeypatch.setattr(download, '_MAX_BYTES', len(CONTENT) + 50)
     Handler.script = lambda self, n: answer(self)
     address = f'{server}/model.safetensors'
     with pytest.raises(CheckpointError, match=rf'(?s){message}'):
         read_checkpoint(address)
     assert 'model.safetensors' not in kept(cache)
+    monkeypatch.setattr(transfer_speed, 'TIMEOUT', 5)
     Handler.script = lambda self, n: self.send()
     assert loads(address)
 
