@@ -5,14 +5,15 @@ from typing import Any
 import mmcv
 import numpy as np
 import torch
-from mmengine.visualization import Visualizer
 
 from sapiens2_mm.structures import DenseDataSample
+
+from .last_picture import LastPicture
 
 BACKGROUND_GRAY = 100
 
 
-class DenseVisualizer(Visualizer):
+class DenseVisualizer(LastPicture):
     """Draws image, annotation and prediction side by side.
 
     A subclass names the field of one map and defines ``colors``, or defines
@@ -89,7 +90,7 @@ class DenseVisualizer(Visualizer):
                 kinds = [kind for kind in kinds if kind != 'gt']
             parts += self.panels(image, data_sample.cpu(), kinds)
         picture = np.concatenate(parts, axis=1)
-        self.set_image(picture)
+        self.keep_image(picture)
         if show:
             self.show(picture, win_name=name, wait_time=wait_time)
         if out_file is None:

@@ -17,7 +17,10 @@ def normal_colors(normals: np.ndarray) -> np.ndarray:
         (H, W, 3) uint8 RGB, ``(n + 1) / 2``. A surface facing the camera has little
         blue.
     """
-    return ((np.clip(normals, -1, 1) + 1) * 127.5).round().astype(np.uint8)
+    values = np.clip(normals, -1, 1)
+    values += 1
+    values *= 127.5
+    return np.rint(values, out=values).astype(np.uint8)
 
 
 @VISUALIZERS.register_module()

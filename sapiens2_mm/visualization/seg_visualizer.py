@@ -13,10 +13,11 @@ from PIL import Image, ImageDraw, ImageFont
 from sapiens2_mm.registry import VISUALIZERS
 
 from .label_overlay import overlay_labels
+from .last_picture import LastPicture
 
 
 @VISUALIZERS.register_module()
-class Sapiens2SegVisualizer(SegLocalVisualizer):
+class Sapiens2SegVisualizer(LastPicture, SegLocalVisualizer):
     """Draws label maps over their images, with a legend of the classes that occur.
 
     Annotation left, prediction right, legend at the far right: color, name and share
@@ -105,7 +106,7 @@ class Sapiens2SegVisualizer(SegLocalVisualizer):
             if self.draw_legend if with_labels is None else with_labels:
                 panels.append(_legend(maps, classes, palette, image.shape[0]))
         picture = np.concatenate(panels, axis=1)
-        self.set_image(picture)
+        self.keep_image(picture)
         if show:
             self.show(picture, win_name=name, wait_time=wait_time)
         if out_file is not None:

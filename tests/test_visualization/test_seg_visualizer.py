@@ -124,3 +124,16 @@ def test_what_mmseg_sets_and_passes():
     assert np.array_equal(visualizer.get_image(), picture)
     wide = visualizer.add_datasample('x', image, sample(pred=labels), with_labels=True)
     assert wide.shape[1] > 30
+
+
+def test_get_image_is_the_last_picture():
+    """Of ``add_datasample``, or of ``set_image`` and what is drawn on it."""
+    image, labels = np.zeros((40, 30, 3), np.uint8), np.ones((40, 30), int)
+    visualizer = make(META)
+    picture = visualizer.add_datasample('x', image, sample(pred=labels))
+    assert visualizer.get_image() is picture
+    visualizer.set_image(image + 200)
+    visualizer.draw_bboxes(np.array([[5, 5, 20, 30]]), edge_colors='r')
+    drawn = visualizer.get_image()
+    assert drawn.shape == image.shape and drawn[0, 0].tolist() == [200, 200, 200]
+    assert drawn[5, 10, 0] > 200 > drawn[5, 10, 1]

@@ -150,19 +150,19 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         paths = make_pictures(Path(folder), args.pictures)
         ways = dict(
-            plain=lambda out: plain_loop(inferencer, paths, out),
-            ours=lambda out: predict_to_folder(
+            plain=lambda paths, out: plain_loop(inferencer, paths, out),
+            ours=lambda paths, out: predict_to_folder(
                 {args.task: inferencer}, paths, out, whole_image=args.task == 'pose'
             ),
         )
         for way, run in ways.items():  # first calls are slower
-            run(Path(folder) / f'{way}_first')
+            run(paths[:2], Path(folder) / f'{way}_first')
         wall = dict.fromkeys(ways, float('inf'))
         cpu, outside = dict(wall), dict(wall)
         for repeat in range(args.repeats):
             for way, run in ways.items():
                 inside[0], start, work = 0.0, time.perf_counter(), time.process_time()
-                run(Path(folder) / f'{way}{repeat}')
+                run(paths, Path(folder) / f'{way}{repeat}')
                 seconds = time.perf_counter() - start
                 cpu[way] = min(cpu[way], time.process_time() - work)
                 outside[way] = min(outside[way], 1 - inside[0] / seconds)
