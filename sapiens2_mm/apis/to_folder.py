@@ -188,7 +188,8 @@ def predict_to_folder(
                 keep(future)
         for writer in writers.values():
             writer.finish(failures=summary.failures, left_out=summary.left_out)
-        _report(summary, out_dir, time.perf_counter() - start)
+        what = 'pictures and frames' if has_video else 'pictures'
+        _report(summary, what, out_dir, time.perf_counter() - start)
     return summary
 
 
@@ -217,10 +218,10 @@ def _left_out(inputs: Any, sources: list) -> list[str]:
     return sorted(p.name for p in Path(inputs).iterdir() if p.name not in taken)
 
 
-def _report(summary: Summary, out_dir: Path, seconds: float) -> None:
+def _report(summary: Summary, what: str, out_dir: Path, seconds: float) -> None:
     for path, reason in summary.failures.items():
         print_log(f'no result: {path}: {reason}', 'current', logging.ERROR)
-    text = f'{summary.done} pictures in {seconds:.1f} s'
+    text = f'{summary.done} {what} in {seconds:.1f} s'
     text += f' ({summary.done / seconds:.2f} pictures/s) -> {out_dir}'
     if summary.people or summary.nobody:
         text += f'; {summary.people} people'

@@ -30,6 +30,7 @@ class Writer:
 
     kinds: tuple[str, ...] = ('json', 'png', 'npz')
     ends = dict(png=('.png',), npz=('.npz',), ply=('.ply',))
+    draw_frames: dict[str, Any] = {}  # options of the visualizer in videos
 
     def __init__(
         self, inferencer: Inferencer, folder: Path, save: Collection[str]
@@ -213,6 +214,7 @@ class SegWriter(Writer):
     """Also ``NAME_labels.png``, class ids as pixel values, with the colors."""
 
     ends = dict(Writer.ends, png=('.png', '_labels.png'))
+    draw_frames = dict(with_labels=False)  # the legend has another size in each frame
 
     def header(self) -> dict[str, Any]:
         return dict(classes=list(self.inferencer.task.meta['classes']))

@@ -106,7 +106,7 @@ class _Clip:
         files: ExitStack,
     ) -> None:
         self._writer = writer
-        self._draw = draw
+        self._draw = draw | writer.draw_frames
         self._lines = self._pictures = None
         ends = [end for kind, end in _ENDS.items() if kind in writer.save]
         self._record: dict[str, Any] = dict(

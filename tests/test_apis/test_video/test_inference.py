@@ -112,7 +112,8 @@ def test_files_of_a_video(make, make_video, tmp_path, log):
         make('pose', 'seg', 'normal'), path, out, boxes=two_people, batch_size=3
     )
     assert summary.done == 10 and not summary.failures
-    for task, width in {'pose': 64, 'seg': None, 'normal': 128}.items():
+    assert '10 pictures and frames in ' in log.text
+    for task, width in {'pose': 64, 'seg': 64, 'normal': 128}.items():
         assert {*os.listdir(out / task)} == {'Ü 1.mp4', 'Ü 1.jsonl', 'predictions.json'}
         (video,) = load(out / task / 'predictions.json')['videos']
         assert video == dict(video=str(path), frames=10, files=['Ü 1.mp4', 'Ü 1.jsonl'])
@@ -120,7 +121,7 @@ def test_files_of_a_video(make, make_video, tmp_path, log):
         times = [frame.time for frame in drawn]
         np.testing.assert_allclose(times, np.array(PTS) / 1000)
         assert drawn[0].video.audio == 'aac'
-        assert width is None or drawn[0].image.shape == (48, width, 3)
+        assert {frame.image.shape for frame in drawn} == {(48, width, 3)}
         records = lines(out / task / 'Ü 1.jsonl')
         assert [record['frame'] for record in records] == list(range(10))
         np.testing.assert_allclose([r['time'] for r in records], times)
