@@ -84,9 +84,7 @@ def _download_once(url: str, path: Path) -> Path:
                     os.replace(part, temporary)
     except OSError as err:
         reason = f'the download failed ({err.strerror or err})'
-        raise CheckpointError(
-            f'{url}: {reason}; try again, what has arrived is kept'
-        ) from err
+        raise CheckpointError(f'{url}: {reason}; mend that and try again') from err
     return path
 
 
@@ -173,19 +171,17 @@ def _download(url: str, part: Path) -> None:
         num_failures += 1
         text = f'{url}: {reason}'
         if num_failures == _TRIES:
-            kept = f'try again, {arrived} bytes are kept' if arrived else 'try again'
-            raise CheckpointError(f'{text} {_TRIES} times; {kept}') from error
+            kept = f', {arrived} bytes are kept' if arrived and _tag(part) else ''
+            raise CheckpointError(f'{text} {_TRIES} times; try again{kept}') from error
         print_log(f'{text}; trying again', logger='current', level=WARNING)
         time.sleep(_WAIT * 2 ** (num_failures - 1))
 
 
 def _download_rest(url: str, part: Path) -> None:
-    tag_file = _tag_file(part)
     headers = {'User-Agent': 'sapiens2_mm', 'Accept-Encoding': 'identity'}
-    arrived, tag = 0, None
-    if part.exists() and tag_file.exists():
-        arrived, tag = part.stat().st_size, tag_file.read_text('latin-1')
-    if arrived and tag:
+    tag = _tag(part) if part.exists() else ''
+    arrived = part.stat().st_size if tag else 0
+    if arrived:
         headers |= {'Range': f'bytes={arrived}-', 'If-Range': tag}
     with _answer(Request(url, headers=headers)) as response:
         if response.status == 206:
@@ -206,7 +202,7 @@ def _download_rest(url: str, part: Path) -> None:
                 disable=None,  # shown on a terminal only
             ) as progress,
         ):
-            tag_file.write_text(tag or '', 'latin-1')
+            _tag_file(part).write_text(tag or '', 'latin-1')
             file.seek(arrived)
             for chunk in _chunks(response, total and total - arrived):
                 arrived += len(chunk)
@@ -215,7 +211,7 @@ def _download_rest(url: str, part: Path) -> None:
                 progress.update(len(chunk))
     if total is not None and arrived != total:
         raise ConnectionError(f'{arrived} of {total} bytes arrived')
-    tag_file.unlink()
+    _tag_file(part).unlink()
 
 
 def _answer(request: Request) -> HTTPResponse:
@@ -240,6 +236,11 @@ def _answer(request: Request) -> HTTPResponse:
 
 def _tag_file(part: Path) -> Path:
     return part.with_name(f'{part.name}.tag')
+
+
+def _tag(part: Path) -> str:
+    file = _tag_file(part)
+    return file.read_text('latin-1') if file.exists() else ''
 
 
 def _drop(part: Path) -> None:

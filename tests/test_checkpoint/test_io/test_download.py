@@ -214,6 +214,10 @@ LASTING = {
         lambda self: self.send(stop=HALF, ranges=False),
         rf'{HALF} of {len(CONTENT)} bytes arrived\) 4 times; .* {HALF} bytes are kept',
     ),
+    'breaks off without a tag': (
+        lambda self: self.send(stop=HALF, tag=None),
+        r'bytes arrived\) 4 times; try again$',
+    ),
     'endless': (
         lambda self: self.send(CONTENT + bytes(99), length=None),
         f'over {len(CONTENT) + 50} bytes',

@@ -120,7 +120,7 @@ def test_a_command_that_is_left_early_is_no_error(shard, num_used):
     members.close()
 
 
-def test_a_slow_reader_is_no_slow_command(tmp_path, monkeypatch):
+def test_a_slow_reader_is_no_slow_command(tmp_path, monkeypatch, waits):
     monkeypatch.setattr(transfer_speed, 'TIMEOUT', 0.4)
     monkeypatch.setattr(transfer_speed, 'MIN_SPEED', 1e6)
     members = [f'{number}.jpg' for number in range(5)]
@@ -129,7 +129,7 @@ def test_a_slow_reader_is_no_slow_command(tmp_path, monkeypatch):
     for name in read(f'pipe:cat {shlex.quote(str(path))}'):
         names.append(name)
         Event().wait(0.12)  # as a training step may take
-    assert names == members
+    assert names == members and not waits  # for another try
 
 
 @pytest.mark.parametrize(
