@@ -1,6 +1,5 @@
 """Web page that predicts pictures [gradio]."""
 
-import logging
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
@@ -12,7 +11,6 @@ from typing import Any
 import gradio as gr
 import numpy as np
 from gradio.data_classes import ImageData
-from mmengine.logging import print_log
 
 from .app_results import (
     hex_colors,
@@ -42,10 +40,10 @@ _WAITING = 'Results appear here.'
 _TITLES = dict(
     pose='Keypoints',
     seg='Body parts',
-    normal='Surface normals',
-    pointmap='Points in 3-D',
+    normal='Normals',
+    pointmap='3-D points',
     albedo='Albedo',
-    depth='Relative depth',
+    depth='Depth',
     matting='Foreground',
 )
 
@@ -159,7 +157,7 @@ def _page(
                 button = gr.Button('Predict', variant='primary')
             with gr.Column(scale=2, min_width=300):
                 notes = gr.Markdown(_WAITING)
-                with gr.Tabs(visible=False) as tabs:
+                with gr.Tabs() as tabs:
                     panels = {
                         name: _Panel(name, inferencer)
                         for name, inferencer in inferencers.items()
@@ -170,13 +168,14 @@ def _page(
             show,
             [photo, names, whole_image],
             [notes, tabs, *shown],
+            show_progress_on=photo,
             concurrency_limit=1,  # the models and visualizers are for one at a time
             api_name='predict',
         )
         photo.change(
-            lambda: (_WAITING, gr.Tabs(visible=False)),
+            lambda: (_WAITING, *[gr.Tab(visible=False)] * len(panels)),
             None,
-            [notes, tabs],
+            [notes, *(panel.parts[0] for panel in panels.values())],
             queue=False,
             api_name=False,
         )
@@ -199,7 +198,7 @@ class _Panel:
         self.name = name
         self.inferencer = inferencer
         meta, task = inferencer.task.meta, inferencer.task.name
-        with gr.Tab(_TITLES.get(name, name), id=name) as tab:
+        with gr.Tab(_TITLES.get(name, name), id=name, visible=False) as tab:
             with gr.Row():
                 slider = gr.ImageSlider(label='Photo and result', show_label=True)
                 if task == 'seg':
@@ -272,13 +271,12 @@ def _predictor(
             shutil.rmtree(folder)
             if not isinstance(err, ValueError):
                 raise
-            print_log(f'no result: {err}', 'current', logging.WARNING)
             raise gr.Error(str(err), print_exception=False) from err
         lines = [f'**{picture.path}**, {picture.size[1]} x {picture.size[0]} pixels']
         for result in results.values():
             if isinstance(result, PoseResult):
                 lines.append(f'People: {len(result.boxes)} ({result.boxes_from})')
-        tabs = gr.Tabs(visible=True, selected=names[0])
+        tabs = gr.Tabs(selected=names[0])
         return ['\n\n'.join([*lines, *notes]), tabs, *shown]
 
     return predict

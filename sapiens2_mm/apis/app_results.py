@@ -68,7 +68,7 @@ def write_results(
     """
     stem = f'{Path(result.picture.path).stem}_{name}'
     writer = writer_class(inferencer)(inferencer, folder, _SAVE)
-    writer.write(result, stem)
+    writer.add(writer.write(result, stem))
     writer.finish()
     (folder / 'predictions.json').rename(folder / f'{stem}.json')
     return [str(folder / (stem + end)) for end in (*writer.file_ends, '.json')]
@@ -138,9 +138,12 @@ def write_cloud_view(result: DenseResult, path: Path) -> str:
 
     Args:
         result: with a ``pointmap``.
-        path: of the PLY file; the points are fewer than those of the pixels.
+        path: of the PLY file. Its points are fewer than the pixels, and without the
+            nearest and the farthest hundredth, which would make the rest small.
     """
     points = fit(np.moveaxis(result.maps['pointmap'], 0, -1), _CLOUD_SIDE, True)
     colors = fit(result.picture.image[..., ::-1], _CLOUD_SIDE)
-    save_point_cloud(path, np.moveaxis(points, -1, 0) * [[[1]], [[-1]], [[-1]]], colors)
+    x, y, z = np.moveaxis(points, -1, 0)
+    low, high = np.nanpercentile(z, (1, 99))
+    save_point_cloud(path, np.stack([x, -y, -z]), colors, mask=(z >= low) & (z <= high))
     return str(path)
