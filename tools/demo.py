@@ -74,7 +74,7 @@ def main() -> int:
             track=False if args.no_track else None,
             smooth=args.smooth,
         )
-    except (FileNotFoundError, ImportError, ValueError) as err:
+    except (ImportError, OSError, ValueError) as err:
         parser.exit(2, f'{parser.prog}: error: {err}\n')
     except KeyboardInterrupt:
         return 130

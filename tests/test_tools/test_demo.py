@@ -131,9 +131,11 @@ def test_wrong_arguments_are_one_line(demo, models, photos, capsys):
         ([*models['pose'], '--det', 'b.py', 'c'], "config 'b.py' does not exist"),
         ([*models['pose'], '--det-thr', '7'], 'score_thr must be in 0..1, got 7'),
         ([*models['seg'], '--det-thr', '0.5'], 'boxes are for pose models'),
+        ([*models['seg'], '--out-dir', 'photos/a.b.JPG'], 'photos/a.b.JPG'),
     ):
         assert demo('photos', *arguments) == 2
-        assert message in capsys.readouterr().err
+        error = capsys.readouterr().err
+        assert message in error and error.count('\n') == 1
 
 
 @pytest.mark.slow
