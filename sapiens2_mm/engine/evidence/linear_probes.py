@@ -9,7 +9,7 @@ from torch.nn import functional as F
 from .probe_data import ProbeData
 from .probe_tasks import TASKS
 
-RATES = (1e-3, 5e-3, 2e-2)
+RATES = (2e-3, 1e-2, 5e-2)
 
 
 class LinearProbes(nn.Module):
