@@ -28,6 +28,7 @@ class Video:
         time_base: seconds per tick of ``Frame.pts``.
         start: seconds of the file's clock at time 0.
         audio: codec of its first audio stream; None without one.
+        pixel_aspect: width of a pixel per height, as shown.
         damage: why frames are missing at the end or between; known after the last one.
     """
 
@@ -36,6 +37,7 @@ class Video:
     time_base: Fraction
     start: Fraction = Fraction(0)
     audio: str | None = None
+    pixel_aspect: Fraction = Fraction(1)
     damage: str = ''
 
 
@@ -67,7 +69,8 @@ def read_video(source: str | Path | int) -> Iterator[Frame]:
 
     Time stamps are the file's, counted from its start as ffmpeg does; where one is
     missing or not later than the one before, it follows that by a frame's duration or
-    a tick. Frames are turned and mirrored by the file's display matrix. What cannot be
+    a tick; they go on where the clock is set back by over a second, as in joined
+    files. Frames are turned and mirrored by the file's display matrix. What cannot be
     decoded is left out, and a warning and ``Video.damage`` say so.
 
     Args:
@@ -121,14 +124,20 @@ def _file(path: str) -> Iterator[Frame]:
             stream.time_base,
             Fraction(container.start_time or 0, av.time_base),
             audio[0].codec_context.codec.canonical_name if audio else None,
+            stream.sample_aspect_ratio or Fraction(1),
         )
         start = round(video.start / video.time_base)
-        step = max(1, round(1 / (video.rate * video.time_base)))
+        second = round(1 / video.time_base)
+        step = max(1, round(second / video.rate))
         last, lost = None, []
-        for index, frame in enumerate(_decode(container, stream, lost)):
+        for index, frame in enumerate(decode(container, stream, lost)):
+            if index == 0 and frame.rotation % 180:
+                video.pixel_aspect = 1 / video.pixel_aspect
             step = frame.duration or step
-            first = 0 if last is None else last + step
-            pts = first if frame.pts is None else frame.pts - start
+            next_one = 0 if last is None else last + step
+            pts = next_one if frame.pts is None else frame.pts - start
+            if last is not None and pts < last - second:  # the clock was set back
+                start, pts = start + pts - next_one, next_one
             last = pts if last is None else max(pts, last + 1)
             image = _turned(frame.to_ndarray(format='bgr24'), frame)
             yield Frame(
@@ -144,7 +153,7 @@ def _file(path: str) -> Iterator[Frame]:
             video.damage = _damage(lost, index + 1, end, container.duration)
 
 
-def _decode(container: Any, stream: Any, lost: list[str]) -> Iterator[Any]:
+def decode(container: Any, stream: Any, lost: list[str]) -> Iterator[Any]:
     """Frames of what can be decoded; why the rest cannot goes to ``lost``."""
     av = import_av()
     packets = container.demux(stream)

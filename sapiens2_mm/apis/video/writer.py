@@ -1,13 +1,15 @@
 """Video files with the time stamps and the sound of others."""
 
+import logging
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import cv2
 import numpy as np
+from mmengine.logging import print_log
 
-from .reader import Frame, Video, import_av
+from .reader import Frame, Video, decode, import_av
 
 _BT709 = 1  # of H.273, for the matrix, the primaries and the transfer function
 _VIDEO_RANGE = 1
@@ -37,6 +39,7 @@ class VideoWriter:
         context.time_base = video.time_base
         context.colorspace = context.color_primaries = context.color_trc = _BT709
         context.color_range = _VIDEO_RANGE
+        context.sample_aspect_ratio = video.pixel_aspect
         stream.pix_fmt = 'yuv420p'
         self._stream = stream
         self._sound = _Sound(self._file, video) if video.audio else None
@@ -120,18 +123,30 @@ class _Sound:
         return float(item.pts * item.time_base)
 
     def _read(self, stream: Any) -> Iterator[Any]:
-        """Packets to copy, or frames to encode; from time 0 of the video."""
+        """Packets to copy, or frames to encode; from time 0 of the video, ascending."""
+        lost: list[str] = []
+        if self._is_copied:
+            items = self._source.demux(stream)
+        else:
+            items = decode(self._source, stream, lost)
+        last = float('-inf')
         try:
-            for packet in self._source.demux(stream):
-                for item in [packet] if self._is_copied else packet.decode():
-                    if item.pts is not None:
-                        start = round(self._start / item.time_base)
-                        item.pts -= start
-                        if self._is_copied:
-                            item.dts -= start
-                        yield item
-        except self._av.FFmpegError:  # where the frames end too, which is said there
-            return
+            for item in items:
+                # packets are in the order of their decoding times
+                order = item.dts if self._is_copied else item.pts
+                if item.pts is None or order is None or order <= last:
+                    continue
+                last = order
+                start = round(self._start / item.time_base)
+                item.pts -= start
+                if self._is_copied:
+                    item.dts -= start
+                yield item
+        except self._av.FFmpegError as err:
+            lost.append(err.strerror)
+        if lost:
+            text = f'{self._source.name}: {len(lost)} pieces of the sound are lost'
+            print_log(f'{text} ({lost[0]})', 'current', logging.WARNING)
 
     def _append(self, item: Any) -> None:
         if self._is_copied:

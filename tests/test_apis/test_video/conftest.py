@@ -37,6 +37,7 @@ def make_video(tmp_path):
         audio=None,
         codec='h264',
         time_base=TIME_BASE,
+        aspect=None,
     ):
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -45,6 +46,8 @@ def make_video(tmp_path):
             stream.height, stream.width = size
             stream.pix_fmt = 'yuv420p'
             stream.codec_context.time_base = time_base
+            if aspect is not None:
+                stream.codec_context.sample_aspect_ratio = aspect
             if matrix is not None:
                 stream.set_display_matrix(matrix)
             if audio:

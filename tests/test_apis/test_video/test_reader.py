@@ -66,6 +66,15 @@ def test_times_where_the_file_has_none(make_video):
     np.testing.assert_allclose(np.diff([f.time for f in frames]), 1 / 25)
 
 
+def test_times_go_on_where_the_clock_is_set_back(make_video):
+    """Two files joined into one."""
+    path = make_video('clip.ts', range(0, 2000, 40))
+    path.write_bytes(path.read_bytes() * 2)
+    times = [frame.time for frame in read_video(path)]
+    assert len(times) >= 98
+    np.testing.assert_allclose(np.diff(times), 0.04, atol=1e-3)
+
+
 def test_what_was_decoded_of_a_cut_file_is_kept(make_video, log):
     path = make_video('clip.mkv', range(0, 4000, 40))
     whole = [frame.image for frame in read_video(path)]

@@ -3,21 +3,21 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from sapiens2_mm.apis.video import read_video
+from sapiens2_mm.apis.video import read_video, writer
 from sapiens2_mm.apis.video.reader import import_av
 from sapiens2_mm.apis.video.writer import VideoWriter
 
 
 def copy(path, target, picture=lambda frame: frame.image[..., ::-1], count=None):
     """The video written again; its frames."""
-    writer, frames = None, []
+    written, frames = None, []
     for frame in read_video(path):
-        writer = writer or VideoWriter(target, frame.video)
-        writer.write(np.ascontiguousarray(picture(frame)), frame)
+        written = written or VideoWriter(target, frame.video)
+        written.write(np.ascontiguousarray(picture(frame)), frame)
         frames.append(frame)
         if len(frames) == count:
             break
-    writer.close(with_sound=count is None)
+    written.close(with_sound=count is None)
     return frames
 
 
@@ -53,6 +53,15 @@ def test_the_file_says_what_its_colors_are(make_video, tmp_path):
     assert frame.format.name == 'yuv420p'
 
 
+@pytest.mark.parametrize('turned', [False, True])
+def test_pixels_that_are_not_square_stay_so(make_video, tmp_path, turned):
+    matrix = [0, 1 << 16, 0, -1 << 16, 0, 0, 0, 0, 1 << 30] if turned else None
+    copy(make_video(aspect=Fraction(16, 15), matrix=matrix), tmp_path / 'out')
+    with import_av().open(str(tmp_path / 'out')) as file:
+        aspect = file.streams.video[0].sample_aspect_ratio
+    assert aspect == (Fraction(15, 16) if turned else Fraction(16, 15))
+
+
 def test_sound_is_copied_bit_for_bit(make_video, tmp_path):
     path = make_video(audio='aac')
     copy(path, tmp_path / 'out')
@@ -78,6 +87,33 @@ def test_sound_ends_with_frames_that_were_interrupted(make_video, tmp_path):
     samples, _, rate = sound(tmp_path / 'out')
     assert 0.1 < len(samples) / rate < frames[-1].time + 0.2
     assert len(list(read_video(tmp_path / 'out'))) == 5
+
+
+def test_sound_of_joined_files(make_video, tmp_path):
+    """What is heard before its clock is set back is kept, and the file is whole."""
+    path = make_video('clip.ts', range(0, 2000, 40), audio='aac')
+    path.write_bytes(path.read_bytes() * 2)
+    frames = copy(path, tmp_path / 'out')
+    assert len(list(read_video(tmp_path / 'out'))) == len(frames) > 90
+    samples, _, rate = sound(tmp_path / 'out')
+    assert abs(len(samples) / rate - 1.96) < 0.2
+
+
+def test_what_is_left_of_broken_sound_is_kept(make_video, tmp_path, log, monkeypatch):
+    monkeypatch.setattr(writer, '_MP4_SOUND', ())  # it is decoded
+    path = make_video('clip.mkv', range(0, 2000, 40), audio='alac')
+    whole, _, _ = sound(path)
+    data = bytearray(path.read_bytes())
+    with import_av().open(str(path)) as file:
+        packets = [bytes(packet) for packet in file.demux(audio=0) if packet.size]
+    place = data.index(packets[len(packets) // 2])
+    size = len(packets[len(packets) // 2])
+    data[place : place + size] = bytes(size)
+    path.write_bytes(data)
+    copy(path, tmp_path / 'out')
+    assert f'{path}: 1 pieces of the sound are lost' in log.text
+    samples, _, rate = sound(tmp_path / 'out')
+    assert len(whole) / 16000 - 0.3 < len(samples) / rate < len(whole) / 16000 + 0.1
 
 
 def test_odd_sizes(make_video, tmp_path):
