@@ -69,8 +69,13 @@ def export_model(
     graph = graph_of(model, postprocess, channel_order).requires_grad_(False)
     size = tuple(size or graph.backbone.img_size)
     out = Path(out)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix='.export', dir=out.parent) as folder:
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        beside = tempfile.TemporaryDirectory(prefix='.export', dir=out.parent)
+    except OSError as err:
+        text = f'{out} cannot be written: {err.strerror}; write elsewhere'
+        raise OSError(err.errno, text) from err
+    with beside as folder:
         stored = next(graph.parameters()).dtype
         if format == 'onnx' and stored == torch.bfloat16:
             for parameter in graph.parameters():

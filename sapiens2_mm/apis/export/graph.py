@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from sapiens2_mm.models.backbones import Sapiens2
 from sapiens2_mm.models.codecs import decode_udp_heatmaps
 from sapiens2_mm.models.estimators import DenseDataPreprocessor
 
@@ -226,13 +227,15 @@ def graph_of(
     """The graph of a model, by the class that it extends.
 
     Raises:
-        ValueError: if the model has no known task, or no post-processing of its kind
-            can be part of a graph.
+        ValueError: if the model has no known task or another backbone, or no
+            post-processing of its kind can be part of a graph.
     """
     for base in type(model).__mro__:
         if base.__name__ in _GRAPHS:
-            return _GRAPHS[base.__name__](model, postprocess, channel_order).eval()
+            graph = _GRAPHS[base.__name__](model, postprocess, channel_order)
+            if isinstance(graph.backbone, Sapiens2):
+                return graph.eval()
     raise ValueError(
         f'{type(model).__name__} cannot be exported, only a backbone Sapiens2 and '
-        'models of pose, segmentation and dense regression'
+        'models of pose, segmentation and dense regression that have one'
     )

@@ -70,7 +70,11 @@ def load_exported(path: str | Path) -> tuple[Run, dict[str, Any]]:
         return program.module(), json.loads(extra[KEY])
     import onnxruntime
 
-    session = onnxruntime.InferenceSession(path, providers=['CPUExecutionProvider'])
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = torch.get_num_threads()  # a fair comparison
+    session = onnxruntime.InferenceSession(
+        path, options, providers=['CPUExecutionProvider']
+    )
     names = [output.name for output in session.get_outputs()]
 
     def run(images: Tensor) -> dict[str, Tensor]:

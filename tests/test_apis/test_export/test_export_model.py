@@ -91,7 +91,7 @@ def test_program_in_half_precision(dtype, tmp_path):
 
 def test_nothing_is_left_where_the_file_cannot_be_written(tmp_path):
     (tmp_path / 'file').write_text('a file, not a folder')
-    with pytest.raises(OSError, match='file'):
+    with pytest.raises(OSError, match=r'file/model.pt2 cannot be written: .*elsewhere'):
         export_model(backbone(), tmp_path / 'file' / 'model.pt2', 'torch')
     model = backbone()
     model.forward = None  # as any error on the way
@@ -129,6 +129,10 @@ def test_arguments_are_checked(arguments, message, tmp_path):
 def test_models_that_do_not_fit_are_named(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match='Linear cannot be exported'):
         graph_of(nn.Linear(1, 1))
+    foreign = MODELS.build(model_cfg('normal').model)
+    foreign.backbone = nn.Conv2d(3, 32, 16, 16)
+    with pytest.raises(ValueError, match='dense regression that have one'):
+        graph_of(foreign)
     pointmap = MODELS.build(model_cfg('pointmap').model)
     with pytest.raises(ValueError, match=r'built for feature_size \(8, 6\)'):
         export_model(pointmap, tmp_path / 'a.pt2', 'torch', dynamic=['size'])
