@@ -91,6 +91,11 @@ def _list_files(
     Hidden files and folders are no data, nor is what macOS adds to archives
     (``__MACOSX``).
     """
+    if not all(isinstance(suffix, str) for suffix in suffixes):
+        raise ValueError(
+            f'the files of {folder!r} end in {suffixes!r}; set the suffix to a string '
+            "such as '.png'"
+        )
     names = []
     if '://' in folder or osp.isdir(folder):
         names = list_dir_or_file(

@@ -46,6 +46,8 @@ def test_errors(folder):
         FileNotFoundError, match=r"no file in '.*none' ends in \.jpg or"
     ):
         list_images(str(folder / 'none'))
+    with pytest.raises(ValueError, match=r'end in \(None,\); set .* string such as'):
+        files_by_name(str(folder), (None,))
     with pytest.raises(FileNotFoundError, match=r'no file in .* ends in \.exr'):
         files_by_name(str(folder), ('.exr',))
     with pytest.raises(
