@@ -28,6 +28,6 @@ def draw_number(
     (width, height), _ = cv2.getTextSize(str(number), font, scale, 1)
     x, y = max(corner[0], 0), max(corner[1], 0)
     cv2.rectangle(image, (x, y), (x + width + 5, y + height + 5), color, cv2.FILLED)
-    ink = (0, 0, 0) if np.dot(color, (0.299, 0.587, 0.114)) > 110 else (255,) * 3
+    ink = (0, 0, 0) if np.dot(color, (0.299, 0.587, 0.114)) > 128 else (255,) * 3
     place = (x + 3, y + height + 2)
     cv2.putText(image, str(number), place, font, scale, ink, 1, cv2.LINE_AA)
