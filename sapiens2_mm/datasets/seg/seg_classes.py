@@ -94,14 +94,16 @@ def flip_pairs(
     Raises:
         ValueError: if a name is unknown or in two pairs.
     """
-    named = [tuple(pair) for pair in swap_classes or ()]
-    names = [name for pair in named for name in pair]
-    if sorted(names) != sorted(set(names) & set(all_classes)) or any(
-        len(pair) != 2 for pair in named
-    ):
+    named = swap_classes or ()
+    fits = isinstance(named, list | tuple) and all(
+        isinstance(pair, list | tuple) and len(pair) == 2 for pair in named
+    )
+    names = [name for pair in named for name in pair] if fits else []
+    unknown = [name for name in names if name not in all_classes]
+    if not fits or unknown or len({*names}) < len(names):
         raise ValueError(
-            f'swap_classes: expected pairs of different class names, each once, got '
-            f'{named}; unknown names: {sorted(set(names) - set(all_classes))}'
+            'swap_classes: expected pairs of different class names, each once, got '
+            f'{named!r:.200}; unknown names: {unknown}'
         )
     ids = {name: index for index, name in enumerate(classes)}
     pairs = [(ids.get(a, ignore_index), ids.get(b, ignore_index)) for a, b in named]

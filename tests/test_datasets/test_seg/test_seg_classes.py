@@ -22,7 +22,10 @@ def test_palettes_that_are_none(palette):
         make_palette(('a',), palette, {})
 
 
-@pytest.mark.parametrize('pairs', [('a', 'b'), [('a', 'b', 'c')], [('a',), ('b',)]])
+@pytest.mark.parametrize(
+    'pairs',
+    [('a', 'b'), [('a', 'b', 'c')], [('a',), ('b',)], 3, [3], 'ab', [(['a'], 'b')]],
+)
 def test_pairs_that_are_none(pairs):
     with pytest.raises(ValueError, match='expected pairs of different class names'):
-        flip_pairs('abc', pairs, 'abc')
+        flip_pairs('abc', pairs, [*'abc'])
