@@ -75,7 +75,8 @@ class Inferencer:
             )
         self.model = model
         self.task = task_of(model)
-        self._visualizer = None
+        # by whether the keypoints drawn are those of the model, or converted
+        self._visualizers: dict[bool, Any] = {}
         self._drawing = Lock()
         if compile:
             model.backbone.compile()
@@ -165,18 +166,23 @@ class Inferencer:
         if result.data_sample is None:
             return image
         with self._drawing:
-            if self._visualizer is None:
-                self._visualizer = self._build_visualizer()
-            self.task.set_meta(self._visualizer, result)
-            drawn = self._visualizer.add_datasample(
+            own = getattr(result, 'metainfo', self.task.meta) is self.task.meta
+            if own not in self._visualizers:
+                self._visualizers[own] = self._build_visualizer(own)
+            visualizer = self._visualizers[own]
+            self.task.set_meta(visualizer, result)
+            drawn = visualizer.add_datasample(
                 'picture', image, result.data_sample, draw_gt=False, **options
             )
-            return self._visualizer.get_image() if drawn is None else drawn
+            return visualizer.get_image() if drawn is None else drawn
 
-    def _build_visualizer(self) -> Any:
+    def _build_visualizer(self, own_keypoints: bool) -> Any:
         # not by build(), which registers each visualizer for ever
         cfg = dict(self.model.cfg.visualizer, name=f'{self.task.name} {id(self)}')
         cfg.pop('vis_backends', None)
+        if not own_keypoints:
+            for setting in ('keypoint_names', 'kpt_color', 'link_color'):
+                cfg.pop(setting, None)
         return VISUALIZERS.get(cfg.pop('type'))(**cfg)
 
 

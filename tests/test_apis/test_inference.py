@@ -14,6 +14,7 @@ from sapiens2_mm.apis import (
     Inferencer,
     PoseResult,
     SegResult,
+    convert_keypoints,
     init_model,
 )
 from sapiens2_mm.apis.inference import infer
@@ -232,6 +233,17 @@ def test_drawing_registers_no_visualizer_for_ever(task, make, photos):
     drawn = make(task).draw(result)
     assert drawn.dtype == np.uint8 and drawn.shape[0] == result.picture.size[0]
     assert dict(kind._instance_dict) == before
+
+
+def test_converted_keypoints_are_drawn_without_own_colors(make, photos, monkeypatch):
+    inferencer = make('pose')
+    cfg = dict(inferencer.model.cfg.visualizer, kpt_color=[[255, 0, 0]] * 308)
+    monkeypatch.setitem(inferencer.model.cfg._cfg_dict, 'visualizer', cfg)
+    (result,) = inferencer(photos[0], whole_image=True)
+    converted = convert_keypoints(result, 'coco')
+    own = inferencer.draw(result, kpt_thr=0)
+    assert not np.array_equal(own, inferencer.draw(converted, kpt_thr=0))
+    assert np.array_equal(own, inferencer.draw(result, kpt_thr=0))
 
 
 @pytest.mark.parametrize('task', TASKS)
