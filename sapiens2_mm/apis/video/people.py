@@ -11,7 +11,7 @@ from .one_euro import OneEuroFilter
 from .reader import Frame, Video
 
 _MEMORY = 1.0  # seconds after which a lost person is forgotten
-_SURE = 0.4  # score of a box that can be of somebody new
+_SURE = 0.2  # score of a box that can be of somebody new, as detectors find by default
 
 
 class PeopleFollower:
@@ -19,7 +19,7 @@ class PeopleFollower:
 
     The numbers are those of ByteTrack (package ``trackers``) on the boxes: from 0 in
     the order of appearance, -1 in the first frame that shows a person. Boxes with a
-    score under 0.4 belong to somebody seen before or to nobody. Who is not found for a
+    score under 0.2 belong to somebody seen before or to nobody. Who is not found for a
     second is forgotten and gets a new number.
 
     Args:
