@@ -97,7 +97,7 @@ def mutated(data: bytes, rng: np.random.Generator) -> bytes:
 @pytest.mark.parametrize('part', range(NUM_PARTS))
 def test_mutated_shards(tmp_path: Path, monkeypatch, part: int):
     """Batches, a named reason for what is missing, or the documented error."""
-    monkeypatch.setattr(tar_file.time, 'sleep', lambda seconds: None)
+    monkeypatch.setattr(tar_file, 'sleep', lambda seconds: None)
     path = tmp_path / 'x.tar'
     outcomes = dict(batch=0, refused=0)
     for number in range(part, NUM_MUTATIONS, NUM_PARTS):

@@ -87,7 +87,7 @@ def test_what_is_no_image(model):
     for wrong, name in (
         (torch.zeros(3, 4, 4), 'Tensor'),
         ([array, None], 'NoneType'),
-        (7, 'int'),
+        (7.0, 'float'),
     ):
         with pytest.raises(TypeError, match=f'expected pictures as .*, got {name}'):
             predict(model, wrong)
