@@ -2,6 +2,7 @@
 
 import json
 import logging
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -23,6 +24,14 @@ def data_dir() -> Path:
 def repo_dir() -> Path:
     """The root of the repository."""
     return Path(__file__).parent.parent
+
+
+@pytest.fixture(autouse=True)
+def one_logger_per_test():
+    """A run's logger stays the current one, with its level and a file of that run."""
+    yield
+    if 'mmengine.logging' in sys.modules:
+        sys.modules['mmengine.logging'].MMLogger._instance_dict.clear()
 
 
 @pytest.fixture
