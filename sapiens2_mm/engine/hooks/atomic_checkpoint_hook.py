@@ -230,13 +230,16 @@ class AtomicCheckpointHook(CheckpointHook):
             self.file_backend.rmtree(path)
 
     def _save_checkpoint_with_step(self, runner: Runner, step: int, meta: dict) -> None:
-        outdated = None
+        outdated = []
         limited = self.max_keep_ckpts > 0 and step not in self.keep
         if limited and (not self.keep_ckpt_ids or self.keep_ckpt_ids[-1] != step):
             if len(self.keep_ckpt_ids) == self.max_keep_ckpts:
-                outdated = self.keep_ckpt_ids.popleft()
+                outdated.append(self.keep_ckpt_ids.popleft())
             self.keep_ckpt_ids.append(step)
-            runner.message_hub.update_info('keep_ckpt_ids', list(self.keep_ckpt_ids))
+            # The file names the outdated one too: a run that is killed before it is
+            # removed does so when it is resumed.
+            present = [*outdated, *self.keep_ckpt_ids]
+            runner.message_hub.update_info('keep_ckpt_ids', present)
         name = self.filename_tmpl.format(step)
         self.last_ckpt = self.file_backend.join_path(self.out_dir, name)
         runner.message_hub.update_info('last_ckpt', self.last_ckpt)
@@ -252,13 +255,15 @@ class AtomicCheckpointHook(CheckpointHook):
             backend_args=self.backend_args,
             **self.args,
         )
+        if outdated:
+            runner.message_hub.update_info('keep_ckpt_ids', list(self.keep_ckpt_ids))
         if not is_main_process():
             return
         # A name without the folder, so that the folder may be moved.
         latest = str(self.last_ckpt).removeprefix(f'{runner.work_dir}/')
         write_atomically(Path(runner.work_dir, 'last_checkpoint'), latest.encode())
-        if outdated is not None:
-            self._remove_step(outdated)
+        for old in outdated:
+            self._remove_step(old)
 
     def _save_best_checkpoint(self, runner: Runner, metrics: dict) -> None:
         if not hasattr(self, 'file_backend'):  # runner.val() alone: nothing was trained

@@ -14,6 +14,7 @@ from torch import multiprocessing as mp
 from toy_run import StopAfter, ToyMetric, ToyModel, toy_runner
 
 from sapiens2_mm.checkpoint import read_checkpoint
+from sapiens2_mm.engine.hooks import AtomicCheckpointHook
 
 
 def names(folder) -> list[str]:
@@ -187,6 +188,25 @@ def test_a_resumed_run_goes_on_with_its_own_files(tmp_path):
     run_on(tmp_path, tmp_path / 'iter_2.pth', 4)
     best, *steps = names(tmp_path)
     assert best.startswith('best') and steps == ['iter_4.pth']
+
+
+def test_what_a_killed_run_did_not_come_to_remove_is_removed(tmp_path, monkeypatch):
+    def killed(hook, step):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(AtomicCheckpointHook, '_remove_step', killed)
+        toy_runner(tmp_path, checkpoint=dict(max_keep_ckpts=1)).train()
+    assert names(tmp_path) == ['iter_1.pth', 'iter_2.pth']
+    run = toy_runner(
+        tmp_path,
+        hooks=(StopAfter(3),),
+        checkpoint=dict(max_keep_ckpts=1),
+        resume=True,
+    )
+    run.train()
+    assert names(tmp_path) == ['iter_3.pth']
+    assert run.message_hub.get_info('keep_ckpt_ids') == [3]
 
 
 @pytest.mark.parametrize('absolute', [False, True])
