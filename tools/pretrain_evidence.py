@@ -18,7 +18,7 @@ from sapiens2_mm.engine.evidence import report
 from sapiens2_mm.engine.evidence.experiment import Settings, run_all
 
 ROOT = Path(__file__).parent.parent
-QUICK = dict(seconds=1.0, seeds=(1, 2), shares=(0, 1), probe_iters=10)
+QUICK = dict(seconds=1.0, seeds=(1, 2), shares=(0, 1), probe_iters=40)
 
 
 def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:

@@ -38,15 +38,10 @@ def test_quick_comparison(repo_dir, tmp_path):
                     assert value['low'] <= value['mean'] <= value['high'] < math.inf
                 assert 0 <= found['pose']['mean'] <= 100
                 assert 0 < found['normal']['mean'] < 180
-    for fraction in (
-        '0.05',
-        '1',
-    ):  # a probe that sees the pixels beats one that does not
-        blind, seeing = (
-            metrics[row]['0'][fraction] for row in ('no input', 'raw patches')
-        )
-        assert seeing['albedo']['mean'] < blind['albedo']['mean']
-        assert seeing['seg']['mean'] > blind['seg']['mean']
+    # a probe that sees the pixels beats one that does not; 5 % are two images
+    blind, seeing = (metrics[row]['0']['1'] for row in ('no input', 'raw patches'))
+    assert seeing['albedo']['mean'] < blind['albedo']['mean']
+    assert seeing['seg']['mean'] > blind['seg']['mean']
 
     for arm in arms:
         trainings = result['training'][arm]
