@@ -1,7 +1,7 @@
 """The web page in headless Chromium; not part of the normal tests.
 
 apt-get install chromium; pip install playwright
-python -m pytest tests/browser/app_in_chromium.py --basetemp=/tmp/pages
+python -m pytest tests/browser/app_in_chromium.py --basetemp=work_dirs/pages
     leaves pictures of the page in the base folder
 """
 

@@ -4,27 +4,10 @@ import threading
 
 import numpy as np
 import pytest
-import torch
 from PIL import Image
 from plyfile import PlyData
 
-from sapiens2_mm.apis import Inferencer, init_model, predict_to_folder, writers
-
-
-@pytest.fixture(scope='module')
-def make(repo_dir):
-    """``{task: inferencer}`` of tiny random models."""
-    made = {}
-
-    def make(*tasks):
-        for task in {*tasks} - {*made}:
-            pytest.importorskip({'pose': 'mmpose', 'seg': 'mmseg'}.get(task, 'mmcv'))
-            (path,) = (repo_dir / 'configs' / task).glob('*tiny*_synthetic-humans-*.py')
-            torch.manual_seed(0)
-            made[task] = Inferencer(init_model(path))
-        return {task: made[task] for task in tasks}
-
-    return make
+from sapiens2_mm.apis import predict_to_folder, writers
 
 
 @pytest.fixture

@@ -6,13 +6,10 @@ import weakref
 
 import numpy as np
 import pytest
-import torch
 
 from sapiens2_mm.apis import (
     Failure,
-    Inferencer,
     convert_keypoints,
-    init_model,
     predict_to_folder,
 )
 from sapiens2_mm.apis.video import Frame, read_video
@@ -21,22 +18,6 @@ from sapiens2_mm.visualization.track_label import track_color
 
 PTS = (0, 40, 80, 200, 210, 400, 440, 480, 1000, 1040)
 PEOPLE = np.float32([[4, 4, 24, 44], [36, 6, 60, 46]])
-
-
-@pytest.fixture(scope='module')
-def make(repo_dir):
-    """``{task: inferencer}`` of tiny random models."""
-    made = {}
-
-    def make(*tasks):
-        for task in {*tasks} - {*made}:
-            pytest.importorskip({'pose': 'mmpose', 'seg': 'mmseg'}.get(task, 'mmcv'))
-            (path,) = (repo_dir / 'configs' / task).glob('*tiny*_synthetic-humans-*.py')
-            torch.manual_seed(0)
-            made[task] = Inferencer(init_model(path))
-        return {task: made[task] for task in tasks}
-
-    return make
 
 
 def two_people(image):
