@@ -59,7 +59,7 @@ def is_video(source: Any) -> bool:
     """Whether a single source is a video, by its suffix, or a camera."""
     if isinstance(source, str | Path):
         return Path(source).suffix.lower() in VIDEO_SUFFIXES
-    return isinstance(source, int)
+    return isinstance(source, int) and not isinstance(source, bool)
 
 
 def iter_pictures(inputs: Any) -> Iterator[PictureLike]:

@@ -80,7 +80,7 @@ def read_video(source: str | Path | int) -> Iterator[Frame]:
     Raises:
         ImportError: without PyAV.
         OSError: if there is no such file or camera.
-        ValueError: if no frame can be decoded.
+        ValueError: if no frame can be decoded, or for a negative number.
     """
     frames = _camera(source) if isinstance(source, int) else _file(str(source))
     video = None
@@ -194,6 +194,8 @@ def _turned(image: np.ndarray, frame: Any) -> np.ndarray:
 
 
 def _camera(number: int) -> Iterator[Frame]:
+    if number < 0:  # OpenCV takes any camera, and crashes if there is none
+        raise ValueError(f'cameras are numbered from 0, got {number}')
     device = cv2.VideoCapture(number)
     try:
         if not device.isOpened():

@@ -6,6 +6,7 @@ import cv2
 import numpy as np
 import pytest
 
+from sapiens2_mm.apis.inputs import is_video
 from sapiens2_mm.apis.video import read_video
 from sapiens2_mm.apis.video.reader import import_av
 
@@ -176,5 +177,8 @@ def test_camera(monkeypatch):
     times = [frame.time for frame in frames]
     assert times == sorted({*times}) and 0 <= times[0] < times[-1] < 5
     monkeypatch.setattr(FakeCamera, 'opened', False)
+    with pytest.raises(ValueError, match='cameras are numbered from 0, got -1'):
+        list(read_video(-1))
+    assert is_video(0) and not is_video(True)
     with pytest.raises(OSError, match='camera 3 cannot be opened'):
         list(read_video(3))
