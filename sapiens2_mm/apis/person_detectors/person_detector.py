@@ -4,6 +4,8 @@ import numpy as np
 import torch
 from torchvision.ops import nms
 
+from ..inputs import read_picture
+
 _MIN_SIDE = 2  # pixels; a smaller box shows nothing
 
 
@@ -37,11 +39,12 @@ class PersonDetector:
         """Boxes of the people of a picture, best first.
 
         Args:
-            image: (H, W, 3) uint8, BGR.
+            image: (H, W, 3) uint8, BGR, or another picture of ``read_picture``.
 
         Returns:
             (N, 5) float32: xyxy in pixels, inside the picture, and the score in 0..1.
         """
+        image = read_picture(image).image
         boxes, scores = self.detect(image)
         height, width = image.shape[:2]
         boxes = boxes.clip(0, [width, height, width, height])

@@ -13,7 +13,7 @@ class Fixed(PersonDetector):
         self.rows = np.reshape(rows, (-1, 5))
 
     def detect(self, image):
-        assert image is IMAGE
+        assert np.array_equal(image, IMAGE)
         return self.rows[:, :4], self.rows[:, 4]
 
 
@@ -38,6 +38,18 @@ def test_which_boxes_are_kept(rows, options, expected):
     found = Fixed(*rows, **options)(IMAGE)
     assert found.dtype == np.float32 and found.shape == (len(expected), 5)
     assert found.tolist() == expected
+
+
+def test_pictures_are_those_of_every_task():
+    people = [[*A, 0.5]]
+    for same in (
+        IMAGE[..., 0],
+        IMAGE.astype(np.uint16),
+        np.dstack((IMAGE, IMAGE))[..., :4],
+    ):
+        assert Fixed(*people)(same).tolist() == people
+    with pytest.raises(TypeError, match='expected pictures as'):
+        Fixed(*people)(None)
 
 
 @pytest.mark.parametrize(
