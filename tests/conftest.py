@@ -31,7 +31,11 @@ def one_logger_per_test():
     """A run's logger stays the current one, with its level and a file of that run."""
     yield
     if 'mmengine.logging' in sys.modules:
-        sys.modules['mmengine.logging'].MMLogger._instance_dict.clear()
+        loggers = sys.modules['mmengine.logging'].MMLogger._instance_dict
+        for logger in loggers.values():
+            for handler in logger.handlers:
+                handler.close()
+        loggers.clear()
 
 
 @pytest.fixture

@@ -185,7 +185,7 @@ def test_tool(repo_dir, tmp_path, monkeypatch, capsys):
     said = capsys.readouterr().out
     assert 'a.pt2 is written\nbatch 1: labels 0.0e+00, scores ' in said
     meta = load_exported('a.pt2')[1]
-    assert json.loads(said[: said.index('\na.pt2')]) == meta
+    assert json.loads(said[said.index('{\n') : said.index('\na.pt2')]) == meta
     assert meta['classes'][:2] == ['Background', 'Apparel']
     assert len(meta['classes']) == len(meta['palette']) == 29
     image = meta['input']
