@@ -1,6 +1,7 @@
-"""Time heatmap decoding and target making against mmpose's per-person codec.
+"""Time heatmap decoding, targets and loss against mmpose's per-person codec.
 
-Both sides run in turn in one process; the medians and their ratio are printed.
+Both sides run in turn in one process; the medians and their ratio are printed. On the
+CPU it is processor time, which other processes do not lengthen.
 
     python tools/benchmark/pose_decode.py                      # 8 x 308 x 256 x 192
     python tools/benchmark/pose_decode.py --batch 2 --keypoints 17
@@ -19,11 +20,13 @@ import numpy as np
 import torch
 from mmpose.codecs import UDPHeatmap
 from mmpose.evaluation.functional import pose_pck_accuracy
+from mmpose.models.losses import KeypointMSELoss
 
 from sapiens2_mm.models.codecs.udp_heatmap import (
     decode_udp_heatmaps,
     encode_udp_heatmaps,
     heatmap_pck,
+    separable_udp_heatmaps,
 )
 from sapiens2_mm.models.losses.pose import keypoint_mse
 
@@ -36,7 +39,7 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
         '--size', type=int, nargs=2, default=(256, 192), help='heatmap height, width'
     )
     parser.add_argument('--repeats', type=int, default=5)
-    parser.add_argument('--threads', type=int, default=torch.get_num_threads())
+    parser.add_argument('--threads', type=int, default=1)
     parser.add_argument(
         '--device',
         default='cpu',
@@ -46,18 +49,19 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
 
 
 def median_times(
-    functions: Sequence[Callable[[], object]], repeats: int
+    functions: Sequence[Callable[[], object]], repeats: int, device: str
 ) -> list[float]:
     """Median seconds of each function; the functions take turns."""
+    clock = time.process_time if device == 'cpu' else time.perf_counter
     times: list[list[float]] = [[] for _ in functions]
     for turn in range(repeats + 1):
         for function, seconds in zip(functions, times, strict=True):
-            start = time.perf_counter()
+            start = clock()
             function()
-            if torch.cuda.is_available():
+            if device != 'cpu':
                 torch.cuda.synchronize()
             if turn:  # the first turn only warms up
-                seconds.append(time.perf_counter() - start)
+                seconds.append(clock() - start)
     return [statistics.median(seconds) for seconds in times]
 
 
@@ -120,18 +124,16 @@ def main(argv: Sequence[str] | None = None) -> None:
                     lambda maps=heatmaps: mmpose_decode(maps),
                 ),
                 args.repeats,
+                args.device,
             ),
         )
+    encode_args = (keypoints, visible, input_size, heatmap_size, codec.sigma)
     report(
         'make targets',
         *median_times(
-            (
-                lambda: encode_udp_heatmaps(
-                    keypoints, visible, input_size, heatmap_size, codec.sigma
-                ),
-                mmpose_encode,
-            ),
+            (lambda: encode_udp_heatmaps(*encode_args), mmpose_encode),
             args.repeats,
+            args.device,
         ),
     )
     report(
@@ -144,16 +146,43 @@ def main(argv: Sequence[str] | None = None) -> None:
                 ),
             ),
             args.repeats,
+            args.device,
         ),
     )
-    prediction = peaks.clone().requires_grad_()
+    prediction = (peaks + noise).requires_grad_()
+    mmpose_mse = KeypointMSELoss(use_target_weight=True)
 
-    def loss_and_gradient() -> None:
-        prediction.grad = None
-        keypoint_mse(prediction, target, weights).backward()
+    def gradient(loss: torch.Tensor) -> tuple[float, torch.Tensor]:
+        return loss.item(), torch.autograd.grad(loss, prediction)[0]
 
-    (seconds,) = median_times((loss_and_gradient,), args.repeats)
-    print(f'{"loss and its gradient":28} ours {seconds * 1e3:8.1f} ms')
+    def our_loss() -> tuple[float, torch.Tensor]:
+        return gradient(keypoint_mse(prediction, *separable_udp_heatmaps(*encode_args)))
+
+    def our_loss_of_dense() -> tuple[float, torch.Tensor]:
+        return gradient(keypoint_mse(prediction, *encode_udp_heatmaps(*encode_args)))
+
+    def mmpose_loss() -> tuple[float, torch.Tensor]:
+        encoded = mmpose_encode()
+        heatmaps = torch.from_numpy(np.stack([each['heatmaps'] for each in encoded]))
+        seen = np.concatenate([each['keypoint_weights'] for each in encoded])
+        return gradient(
+            mmpose_mse(
+                prediction,
+                heatmaps.to(args.device),
+                torch.from_numpy(seen).to(args.device),
+            )
+        )
+
+    (value, grad), (expected, expected_grad) = our_loss(), mmpose_loss()
+    print(
+        f'loss: {value:.9g}, of mmpose {expected:.9g}; gradients differ by at most '
+        f'{(grad - expected_grad).abs().max():.1e}'
+    )
+    ours, dense, theirs = median_times(
+        (our_loss, our_loss_of_dense, mmpose_loss), args.repeats, args.device
+    )
+    report('targets, loss, gradient', ours, theirs)
+    report('the same with dense targets', dense, theirs)
 
 
 if __name__ == '__main__':

@@ -16,7 +16,7 @@ from sapiens2_mm.evaluation.functional import (
 )
 from sapiens2_mm.models.codecs.udp_heatmap import (
     decode_udp_heatmaps,
-    encode_udp_heatmaps,
+    separable_udp_heatmaps,
 )
 from sapiens2_mm.models.heads.dense_head import resize_map
 from sapiens2_mm.models.heads.pointmap_head import mean_depth
@@ -57,7 +57,7 @@ class ProbeTask:
 def _pose_loss(pred: Tensor, data: ProbeData) -> Tensor:
     sizes = _width_height(data.images), _width_height(pred)
     return keypoint_mse(
-        pred, *encode_udp_heatmaps(data.keypoints, data.visible, *sizes, _SIGMA)
+        pred, *separable_udp_heatmaps(data.keypoints, data.visible, *sizes, _SIGMA)
     )
 
 

@@ -6,12 +6,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .udp_heatmap import encode_udp_heatmaps
+from .separable import SeparableHeatmaps
+from .udp_heatmap import separable_udp_heatmaps
 
 
 def encode_targets(
     batch_data_samples: list[Any], codec: Any, device: torch.device | str
-) -> tuple[Tensor, Tensor]:
+) -> tuple[SeparableHeatmaps, Tensor]:
     """Heatmaps of keypoints, made on the device of the model.
 
     Args:
@@ -37,7 +38,7 @@ def encode_targets(
     keypoints, visible = batch[..., :2], batch[..., 2]
     size = keypoints.new_tensor(codec.input_size)
     inside = ((keypoints >= 0) & (keypoints < size)).all(-1)
-    heatmaps, weights = encode_udp_heatmaps(
+    heatmaps, weights = separable_udp_heatmaps(
         keypoints, visible * inside, codec.input_size, codec.heatmap_size, codec.sigma
     )
     labels = batch_data_samples[0].get('gt_instance_labels', {})

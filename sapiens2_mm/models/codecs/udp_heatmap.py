@@ -20,6 +20,8 @@ import cv2
 import torch
 from torch import Tensor
 
+from .separable import SeparableHeatmaps
+
 # Bounds of the blurred heatmap before the logarithm (DARK-UDP).
 _CLIP_MIN, _CLIP_MAX = 1e-3, 50.0
 # Maps blurred at once; a chunk stays in the cache of a CPU.
@@ -49,6 +51,20 @@ def encode_udp_heatmaps(
         Heatmaps (B, K, height, width) float32, and keypoint weights (B, K) float32:
         ``visible``, but 0 where the window lies wholly outside the map.
     """
+    heatmaps, weights = separable_udp_heatmaps(
+        keypoints, visible, input_size, heatmap_size, sigma
+    )
+    return heatmaps.dense(), weights
+
+
+def separable_udp_heatmaps(
+    keypoints: Tensor,
+    visible: Tensor,
+    input_size: Sequence[int],
+    heatmap_size: Sequence[int],
+    sigma: float,
+) -> tuple[SeparableHeatmaps, Tensor]:
+    """``encode_udp_heatmaps`` up to the product of the two axes; arguments alike."""
     visible = visible.float()
     size = keypoints.new_tensor(heatmap_size, dtype=torch.float32)
     scale = (keypoints.new_tensor(input_size, dtype=torch.float32) - 1) / (size - 1)
@@ -63,7 +79,6 @@ def encode_udp_heatmaps(
     weights = visible.masked_fill(outside & (visible >= 0.5), 0)
     drawn = ((visible >= 0.5) & ~outside).unsqueeze(-1)
 
-    # The Gaussian and its window are separable: one profile per axis.
     peak = start + (2 * radius + 1) // 2 + center - rounded
     profiles = []
     for axis, length in enumerate(heatmap_size):
@@ -75,7 +90,12 @@ def encode_udp_heatmaps(
         profile = torch.exp(distance.square() / (-2 * sigma**2))
         profiles.append(torch.where(inside & drawn, profile, 0.0))
     across, down = profiles
-    return down.unsqueeze(-1) * across.unsqueeze(-2), weights
+
+    height = heatmap_size[1]
+    num_rows = min(int(2 * radius) + 2, height)
+    first = start[..., 1:].nan_to_num(0).clamp(0, height - num_rows).long()
+    rows = first + torch.arange(num_rows, device=first.device)
+    return SeparableHeatmaps(down, across, rows), weights
 
 
 def heatmap_maximum(heatmaps: Tensor) -> tuple[Tensor, Tensor]:
@@ -151,7 +171,10 @@ def decode_udp_heatmaps(
 
 
 def heatmap_pck(
-    pred: Tensor, target: Tensor, weights: Tensor, threshold: float = 0.05
+    pred: Tensor,
+    target: Tensor | SeparableHeatmaps,
+    weights: Tensor,
+    threshold: float = 0.05,
 ) -> Tensor:
     """Share of keypoints whose heatmap maximum lies close to the target's.
 
@@ -166,7 +189,10 @@ def heatmap_pck(
         Scalar: mean over keypoints of the mean over the batch; 0 if none counts.
     """
     pred_locations, pred_values = heatmap_maximum(pred.detach())
-    target_locations, target_values = heatmap_maximum(target)
+    if isinstance(target, SeparableHeatmaps):
+        target_locations, target_values = target.maximum()
+    else:
+        target_locations, target_values = heatmap_maximum(target)
     pred_locations.masked_fill_(pred_values.unsqueeze(-1) <= 0, -1)
     target_locations.masked_fill_(target_values.unsqueeze(-1) <= 0, -1)
     offset = (pred_locations - target_locations).float()

@@ -21,6 +21,7 @@ from ..codecs import (
     packed_targets,
 )
 from ..layers.conv_stack import make_conv_layers, make_deconv_layers
+from ..losses.pose import SEPARABLE_LOSSES
 
 # Parts of the metainfo with one entry per keypoint, in its raw and its parsed form.
 _PER_KEYPOINT = (
@@ -59,6 +60,8 @@ class Sapiens2PoseHead(BaseHead):
             the input get weight 0, others their
             ``gt_instance_labels.keypoint_weights`` (``Sapiens2TopdownAffine`` writes
             the ``joint_weights`` of the metainfo there), or else their visibility.
+            Our own losses need no heatmaps of them; any other loss, a subclass too,
+            gets heatmaps.
             ``'heatmaps'``: heatmaps and weights that ``GenerateTarget`` made in the
             pipeline.
         init_cfg: None is Kaiming normal (fan-out, ReLU gain), bias 0, for
@@ -169,6 +172,8 @@ class Sapiens2PoseHead(BaseHead):
             target, weights = encode_targets(
                 batch_data_samples, self.decoder, pred.device
             )
+            if type(self.loss_module) not in SEPARABLE_LOSSES:
+                target = target.dense()
         else:
             target, weights = packed_targets(batch_data_samples)
         losses = dict(loss_kpt=self.loss_module(pred, target, weights))

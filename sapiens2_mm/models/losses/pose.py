@@ -10,6 +10,10 @@ from torch.autograd.function import once_differentiable
 
 from sapiens2_mm.registry import MODELS
 
+from ..codecs import SeparableHeatmaps
+
+Heatmaps = Tensor | SeparableHeatmaps
+
 
 class _ErrorPerMap(torch.autograd.Function):
     """(B, K) mean squared error of each heatmap; keeps the difference, nothing else.
@@ -33,14 +37,45 @@ class _ErrorPerMap(torch.autograd.Function):
         return difference * scale[..., None, None], None
 
 
-def keypoint_mse(pred: Tensor, target: Tensor, weights: Tensor | None = None) -> Tensor:
+class _ErrorPerSeparableMap(torch.autograd.Function):
+    """``_ErrorPerMap`` of separable targets; makes no buffer of the heatmaps' size.
+
+    Away from a target's rows the difference is the prediction itself. Values and
+    gradients are those of the dense target: only the rows' differences are computed.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, pred: Tensor, strips: Tensor, rows: Tensor, index: Tensor
+    ) -> Tensor:
+        height, width = pred.shape[2:]
+        square = torch.linalg.vector_norm(pred, dim=3).square()
+        difference = pred.view(-1, width)[index].view(strips.shape) - strips
+        of_rows = torch.linalg.vector_norm(difference, dim=3).square()
+        ctx.save_for_backward(pred, difference, index)
+        return square.scatter(2, rows, of_rows).sum(2) / (height * width)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad_error: Tensor) -> tuple[Tensor, None, None, None]:
+        pred, difference, index = ctx.saved_tensors
+        scale = (grad_error * (2 / pred.shape[2:].numel()))[..., None, None]
+        grad = pred * scale
+        rows = (difference * scale).flatten(0, 2)
+        grad.view(-1, pred.shape[3]).index_copy_(0, index, rows)
+        return grad, None, None, None
+
+
+def keypoint_mse(
+    pred: Tensor, target: Heatmaps, weights: Tensor | None = None
+) -> Tensor:
     """Weighted squared error, averaged over all elements.
 
     Keypoints of weight 0 count in the denominator.
 
     Args:
         pred: (B, K, H, W) heatmaps; computed in float32 whatever the dtype.
-        target: (B, K, H, W) float32; gets no gradient.
+        target: (B, K, H, W) float32, dense or separable; gets no gradient.
         weights: (B, K), or None for 1 everywhere.
 
     Returns:
@@ -53,13 +88,13 @@ def keypoint_mse(pred: Tensor, target: Tensor, weights: Tensor | None = None) ->
 
 
 def keypoint_ohkm_mse(
-    pred: Tensor, target: Tensor, weights: Tensor | None = None, topk: int = 8
+    pred: Tensor, target: Heatmaps, weights: Tensor | None = None, topk: int = 8
 ) -> Tensor:
     """Weighted squared error of the ``topk`` worst keypoints of each sample.
 
     Args:
         pred: (B, K, H, W) heatmaps; computed in float32 whatever the dtype.
-        target: (B, K, H, W) float32; gets no gradient.
+        target: (B, K, H, W) float32, dense or separable; gets no gradient.
         weights: (B, K), or None for 1 everywhere.
         topk: number of keypoints kept per sample, at most K.
 
@@ -75,7 +110,9 @@ def keypoint_ohkm_mse(
     return error.topk(topk, dim=1).values.mean()
 
 
-def _error_per_keypoint(pred: Tensor, target: Tensor, weights: Tensor | None) -> Tensor:
+def _error_per_keypoint(
+    pred: Tensor, target: Heatmaps, weights: Tensor | None
+) -> Tensor:
     """(B, K) weighted mean squared error of each heatmap."""
     shapes = [tuple(each.shape) for each in (pred, target)]
     shapes.append(shapes[0][:2] if weights is None else tuple(weights.shape))
@@ -84,7 +121,15 @@ def _error_per_keypoint(pred: Tensor, target: Tensor, weights: Tensor | None) ->
             'heatmaps, targets (both (B, K, H, W)) and weights (B, K) differ: got '
             f'{shapes}; input size, codec and out_channels must agree'
         )
-    error = _ErrorPerMap.apply(pred.float(), target.detach().float())
+    if isinstance(target, SeparableHeatmaps):
+        pred = pred.float().contiguous()
+        first = torch.arange(
+            0, pred.shape[:3].numel(), pred.shape[2], device=pred.device
+        )
+        index = (target.rows.flatten(0, 1) + first[:, None]).flatten()
+        error = _ErrorPerSeparableMap.apply(pred, target.strips(), target.rows, index)
+    else:
+        error = _ErrorPerMap.apply(pred.float(), target.detach().float())
     return error if weights is None else error * weights
 
 
@@ -118,7 +163,7 @@ class KeypointMSELoss(nn.Module):
             raise ValueError(f'absent_weight must be >= 0, got {absent_weight}')
 
     def forward(
-        self, pred: Tensor, target: Tensor, weights: Tensor | None = None
+        self, pred: Tensor, target: Heatmaps, weights: Tensor | None = None
     ) -> Tensor:
         if weights is not None and self.absent_weight:
             absent = weights.new_tensor(self.absent_weight)
@@ -151,6 +196,10 @@ class KeypointOHKMMSELoss(nn.Module):
         self.loss_weight = loss_weight
 
     def forward(
-        self, pred: Tensor, target: Tensor, weights: Tensor | None = None
+        self, pred: Tensor, target: Heatmaps, weights: Tensor | None = None
     ) -> Tensor:
         return self.loss_weight * keypoint_ohkm_mse(pred, target, weights, self.topk)
+
+
+# Whoever changes what one of these does with its target gets a dense one.
+SEPARABLE_LOSSES = (KeypointMSELoss, KeypointOHKMMSELoss)

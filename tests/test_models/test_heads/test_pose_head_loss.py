@@ -9,10 +9,12 @@ from sapiens2_mm.registry import MODELS
 pytest.importorskip('mmpose')
 
 from mmpose.datasets.transforms import KeypointConverter, PackPoseInputs, RandomFlip
+from mmpose.models.losses import KeypointMSELoss as MMPoseKeypointMSELoss
 from tiny_pose_head import FLIP_INDICES, INPUT, K, head_cfg, packed
 
 from sapiens2_mm.datasets import Sapiens2TopdownAffine
-from sapiens2_mm.models.codecs import encode_targets
+from sapiens2_mm.models.codecs import SeparableHeatmaps, encode_targets
+from sapiens2_mm.models.losses import KeypointMSELoss, KeypointOHKMMSELoss
 
 
 @pytest.mark.parametrize(
@@ -32,6 +34,7 @@ def test_device_targets_equal_the_classic_path(persons, feats, loss):
     classic = [packed(*person, classic=True) for person in persons]
 
     target, weights = encode_targets(samples, head.decoder, 'cpu')
+    target = target.dense()
     expected = torch.stack([sample.gt_fields.heatmaps for sample in classic])
     torch.testing.assert_close(target, expected, atol=2e-6, rtol=0)
     assert torch.equal(
@@ -50,6 +53,34 @@ def test_device_targets_equal_the_classic_path(persons, feats, loss):
     torch.testing.assert_close(*grads, rtol=1e-5, atol=1e-8)
 
 
+class Subclass(KeypointMSELoss):
+    """May do anything with its target, so it gets one."""
+
+
+@pytest.mark.parametrize(
+    'loss, dense',
+    [
+        (KeypointMSELoss(10.0), False),
+        (KeypointOHKMMSELoss(2), False),
+        (KeypointMSELoss(10.0, absent_weight=0.5), False),
+        (Subclass(10.0), True),
+        (MMPoseKeypointMSELoss(use_target_weight=True), True),
+    ],
+)
+def test_heatmaps_are_made_only_for_other_losses(
+    persons, feats, loss, dense, monkeypatch
+):
+    made = []
+    make = SeparableHeatmaps.dense
+    monkeypatch.setattr(
+        SeparableHeatmaps, 'dense', lambda self: made.append(self) or make(self)
+    )
+    head = MODELS.build(head_cfg())
+    head.loss_module = loss
+    head.loss(feats, [packed(*person) for person in persons])
+    assert len(made) == dense
+
+
 def test_keypoints_that_train_nothing(feats):
     """Unlabeled, occluded, outside the crop, and of mmpose's (visible, weight)."""
     keypoints = np.float32([[[0, 0], [20, 20], [24, 32], [48, 10], [-1e-3, 10]]])
@@ -57,6 +88,7 @@ def test_keypoints_that_train_nothing(feats):
     head = MODELS.build(head_cfg())
     for seen in (visible, np.stack((visible, np.ones_like(visible)), axis=-1)):
         target, weights = encode_targets([packed(keypoints, seen)], head.decoder, 'cpu')
+        target = target.dense()
         assert weights.tolist() == [[0, 0, 1, 0, 0]]
         assert target.amax((2, 3))[0].tolist()[2] > 0.9
         assert target[0, [0, 1, 3, 4]].abs().max() == 0
@@ -74,7 +106,8 @@ def test_targets_leave_the_host_as_float32(persons, feats, monkeypatch):
     samples = [packed(k.astype(np.float64), v.astype(np.float64)) for k, v in persons]
     target, weights = encode_targets(samples, MODELS.build(head_cfg()).decoder, 'cpu')
     assert sent == [torch.float32]
-    assert target.dtype == weights.dtype == torch.float32
+    assert target.down.dtype == target.across.dtype == torch.float32
+    assert target.dense().dtype == weights.dtype == torch.float32
 
 
 @pytest.mark.parametrize('target', ['keypoints', 'heatmaps'])
@@ -120,7 +153,7 @@ def test_joint_weights_of_the_metainfo_weigh_keypoints(persons, feats):
     assert torch.equal(visible, bare[1]) and visible.sum() > 5
     expected = visible * torch.tensor(weights)
     assert torch.equal(encode_targets(weighted, head.decoder, 'cpu')[1], expected)
-    error = (head(feats) - target).square().mean((2, 3))
+    error = (head(feats) - target.dense()).square().mean((2, 3))
     loss = head.loss(feats, weighted)['loss_kpt']
     torch.testing.assert_close(loss, 10 * (error * expected).mean())
 
@@ -139,10 +172,11 @@ def test_another_number_of_keypoints_after_a_converter(persons, feats):
     convert = KeypointConverter(num_keypoints=3, mapping=[(0, 0), (2, 1), (4, 2)])
     sample = crop(keypoints, visible, [1.0] * K, [convert])
     head = MODELS.build(head_cfg(out_channels=3))
-    plain = encode_targets([crop(keypoints, visible, [1.0] * K)], head.decoder, 'cpu')
-    for got, full in zip(
-        encode_targets([sample], head.decoder, 'cpu'), plain, strict=True
-    ):
+    three, five = (
+        encode_targets([each], head.decoder, 'cpu')
+        for each in (sample, crop(keypoints, visible, [1.0] * K))
+    )
+    for got, full in ((three[0].dense(), five[0].dense()), (three[1], five[1])):
         torch.testing.assert_close(got, full[:, [0, 2, 4]], atol=2e-6, rtol=0)
         assert got.dtype == torch.float32
     assert head.loss((feats[0][:1],), [sample])['loss_kpt'] > 0

@@ -26,6 +26,12 @@ def test_prints_every_comparison(repo_dir, capsys):
         ]
     )
     printed = capsys.readouterr().out
-    for name in ('decode peaks', 'decode noise only', 'make targets', 'PCK', 'loss'):
+    for name in (
+        'decode peaks',
+        'decode noise only',
+        'make targets',
+        'PCK',
+        'targets, loss',
+    ):
         assert f'\n{name}' in printed
-    assert printed.count('times as fast') == 4
+    assert printed.count('times as fast') == 6
