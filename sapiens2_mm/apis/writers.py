@@ -8,10 +8,11 @@ import numpy as np
 
 from sapiens2_mm.checkpoint.io.atomic import replacing
 from sapiens2_mm.datasets.io.label_image import write_label_image
+from sapiens2_mm.datasets.metainfo.keypoint_conversion import conversion_of
 from sapiens2_mm.visualization import save_point_cloud
 
 from .inference import Inferencer
-from .keypoint_conversion import conversion_of, convert_keypoints
+from .keypoint_conversion import convert_keypoints
 from .keypoint_files import coco_category, coco_results, openpose_picture
 from .out_files import finite_or_none, write_json, write_npz, write_png
 from .results import DenseResult, PoseResult, SegResult

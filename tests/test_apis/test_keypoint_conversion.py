@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 
 from sapiens2_mm.apis import Picture, PoseResult, convert_keypoints
-from sapiens2_mm.apis.keypoint_conversion import KeypointConversion
+from sapiens2_mm.apis.results import SegResult
 from sapiens2_mm.datasets.metainfo.humans308 import (
     KEYPOINT_NAMES,
     METAINFO,
     keypoint_ids,
 )
+from sapiens2_mm.datasets.metainfo.keypoint_conversion import KeypointConversion
 from sapiens2_mm.datasets.metainfo.keypoint_sets import KEYPOINT_SETS, keypoint_set
 
 
@@ -113,6 +114,17 @@ def test_results(people):
         picture, None, boxes[:0], *(a[:0] for a in people), 'given', metainfo=meta
     )
     assert convert_keypoints(nobody, 'smpl').keypoints.shape == (0, 24, 2)
+
+
+@pytest.mark.parametrize(
+    'result, name',
+    [(SegResult(None, None, np.zeros((2, 2))), 'SegResult'), ([], 'list')],
+)
+def test_results_of_other_tasks(result, name):
+    with pytest.raises(
+        TypeError, match=f'convert_keypoints: expected a PoseResult, .* got {name}; ch'
+    ):
+        convert_keypoints(result, 'coco')
 
 
 @pytest.fixture(scope='module')
