@@ -66,7 +66,8 @@ def inspect_sample(
             findings.append(Finding(NO_VALUE, path, f'{lost} of {valid} pixels'))
     loaded = not findings
     counts: dict[str, np.ndarray] = {}
-    for look in (_look_at_labels, _look_at_mask, _look_at_keypoints):
+    looks = (_look_at_labels, _look_at_mask, _look_at_normals, _look_at_keypoints)
+    for look in looks:
         findings += look(results, counts)
     if not loaded:  # a box is in no image of known size
         findings = [finding for finding in findings if finding.kind != BOX]
@@ -109,6 +110,21 @@ def _look_at_mask(results: Results, counts: dict) -> Iterator[Finding]:
     if not np.any(results.get('gt_mask', True)):
         path = results.get('mask_path') or results['img_path']
         yield Finding(EMPTY, path, 'no valid pixel')
+
+
+def _look_at_normals(results: Results, counts: dict) -> Iterator[Finding]:
+    """No camera sees surfaces that face away from it."""
+    if 'gt_normal' not in results:
+        return
+    away = results['gt_normal'][results['gt_mask'], 2] > 0
+    if 2 * away.sum() > away.size:
+        yield Finding(
+            DOUBT,
+            results['normal_path'],
+            f'{100 * away.mean():.0f} % of the normals point away from the camera '
+            '(z > 0); X is right, Y down and Z forward here: set normal_signs of '
+            'DenseFolderDataset, (1, -1, -1) if Y is up and Z to the camera',
+        )
 
 
 def _look_at_keypoints(results: Results, counts: dict) -> Iterator[Finding]:

@@ -1,6 +1,7 @@
 """Files of a folder, by kind."""
 
 import os.path as osp
+import re
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import PurePath
 
@@ -33,7 +34,9 @@ def files_by_name(
     """Files of a folder and its subfolders: name without suffix -> path.
 
     Args:
-        folder: local, or any address that ``mmengine.fileio`` understands.
+        folder: local, or any address that ``mmengine.fileio`` understands. With stars,
+            as in ``root/*/rgb/*``, the files that fit; their names are what the stars
+            stand for, so ``root/a/rgb/1.png`` is ``a/1``.
         suffixes: ends of the wanted names, in any case; the first that fits counts.
         backend_args: of ``mmengine.fileio``.
 
@@ -43,12 +46,28 @@ def files_by_name(
             ``1.png`` of it.
     """
     files: dict[str, str] = {}
-    for name in sorted(_list_files(folder, suffixes, True, backend_args)):
-        path, key = osp.join(folder, name), without_suffix(name, suffixes)
+    root, below = _split_at_star(folder)
+    for name in sorted(_list_files(root, suffixes, True, backend_args)):
+        match = below.fullmatch(without_suffix(name, suffixes))
+        if match is None:
+            continue
+        path, key = osp.join(root, name), '/'.join(match.groups())
         if key in files:
             raise ValueError(f'{files[key]} and {path} have the same name')
         files[key] = path
+    if not files:
+        raise FileNotFoundError(f'no file fits {folder!r}; check the path')
     return files
+
+
+def _split_at_star(folder: str) -> tuple[str, re.Pattern]:
+    """The folder above the first star, and the names below it."""
+    head, star, tail = folder.partition('*')
+    if not star or osp.isdir(folder):
+        return folder, re.compile('(.*)', re.DOTALL)
+    root, _, first = head.rpartition('/')
+    parts = f'{first}*{tail}'.split('*')
+    return root, re.compile('([^/]*)'.join(map(re.escape, parts)))
 
 
 def without_suffix(name: str, suffixes: Sequence[str]) -> str:

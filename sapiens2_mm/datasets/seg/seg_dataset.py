@@ -12,6 +12,7 @@ from mmseg.datasets import BaseSegDataset
 from sapiens2_mm.registry import DATASETS
 
 from ..checking.doubts import class_doubts, log_doubts
+from ..guided_dataset import GuidedDataset
 from ..io.folder import (
     IMAGE_SUFFIXES,
     check_complete,
@@ -28,7 +29,7 @@ _NUM_PROBED_MASKS = 8
 
 
 @DATASETS.register_module()
-class SegDataset(BaseSegDataset):
+class SegDataset(GuidedDataset, BaseSegDataset):
     """Folders of images and masks with equal names, for an own class list::
 
         data_root/rgb/NAME.jpg      data_prefix['img_path'], any usual image type
@@ -57,7 +58,7 @@ class SegDataset(BaseSegDataset):
             any usual image type.
         seg_map_suffix: end of the masks' names, such as ``'_mask.png'``.
         ignore_index: pixel value, and label, that neither loss nor metric counts.
-        **kwargs: arguments of mmengine's ``BaseDataset``.
+        **kwargs: arguments of ``GuidedDataset`` and mmengine's ``BaseDataset``.
 
     Raises:
         FileNotFoundError: if a folder, list, image or mask is missing.

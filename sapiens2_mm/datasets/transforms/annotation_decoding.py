@@ -71,6 +71,7 @@ def _decode_normal(
     else:
         values, valid = _as_float(values, path)
         values[~valid] = 0
+    values *= np.float32(results.get('normal_signs', 1))
     length = np.linalg.norm(values, axis=2)
     valid &= length > 1e-6
     return values / np.maximum(length, 1e-6)[..., None], valid

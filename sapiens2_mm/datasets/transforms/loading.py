@@ -148,7 +148,8 @@ class LoadDenseAnnotations(Transform):
     field's name, or its only array). Values by field:
 
     * ``normal``: float (H, W, 3) in the camera frame, or a PNG of RGB
-      ``(n + 1) / 2`` of the full range, all-zero where unknown. Stored with length 1.
+      ``(n + 1) / 2`` of the full range, all-zero where unknown. Stored with length 1,
+      times ``results['normal_signs']``, if there.
     * ``depth``: float (H, W) meters along Z, or integers of 16 bits or more times
       ``results['depth_scale']`` meters.
     * ``albedo``: float (H, W, 3) RGB in [0, 1], or a PNG of the full range.

@@ -208,7 +208,7 @@ def dense(tmp_path):
     Image.new('L', (4, 3), 255).save(tmp_path / 'mask.png')
     Image.new('L', (4, 3), 255).save(tmp_path / 'alpha.png')
     np.save(tmp_path / 'depth.npy', np.ones((3, 4), np.float32))
-    np.save(tmp_path / 'normal.npy', np.ones((3, 4, 3), np.float32))
+    np.save(tmp_path / 'normal.npy', -np.ones((3, 4, 3), np.float32))
     np.save(tmp_path / 'albedo.npy', np.ones((3, 4, 3), np.float32))
     np.save(tmp_path / 'parts.npy', np.zeros((6, 8), np.uint8))
     np.savetxt(tmp_path / 'intrinsics.txt', [[5, 0, 2], [0, 5, 1], [0, 0, 1]])

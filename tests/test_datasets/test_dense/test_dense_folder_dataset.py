@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from sapiens2_mm.datasets import DenseFolderDataset
+from sapiens2_mm.datasets.checking.checker import check_dataset
 from sapiens2_mm.registry import DATASETS
 
 
@@ -89,6 +90,37 @@ def test_folder_errors(folder):
     (folder / 'rgb').mkdir()
     with pytest.raises(FileNotFoundError, match=r'no file in .*rgb'):
         DenseFolderDataset(str(folder))
+
+
+def test_normals_in_another_frame(tmp_path):
+    """Y up and Z to the camera, as many renderers have it, and each scan apart."""
+    normals = np.full((24, 18, 3), np.float32([0.0, 0.6, 0.8]))
+    image = cv2.imencode('.png', np.zeros((24, 18, 3), np.uint8))[1].tobytes()
+    for scan in ('0001', '0002'):
+        for kind in ('rgb', 'normal'):
+            (tmp_path / scan / kind).mkdir(parents=True)
+        (tmp_path / scan / 'rgb' / '0.png').write_bytes(image)
+        np.save(tmp_path / scan / 'normal' / '0.npy', normals)
+    options = dict(
+        data_root=str(tmp_path),
+        fields=['normal'],
+        with_mask=False,
+        data_prefix=dict(img='*/rgb/*', normal='*/normal/*'),
+        pipeline=pipeline(['normal'], False),
+    )
+    right = DATASETS.build(
+        step('DenseFolderDataset', normal_signs=(1, -1, -1), **options)
+    )
+    normal = right[1]['data_samples'].gt_normal
+    np.testing.assert_allclose(normal[:, 0, 0], [0, -0.6, -0.8], rtol=1e-6)
+    assert check_dataset(right).findings == []
+    wrong = check_dataset(DATASETS.build(step('DenseFolderDataset', **options)))
+    (doubt, _) = wrong.findings
+    assert doubt.path.endswith('0001/normal/0.npy') and not wrong.has_errors
+    assert doubt.message.startswith('100 % of the normals point away from the camera')
+    for signs in ((1, -1), (0, 1, 1)):
+        with pytest.raises(ValueError, match='normal_signs must be 1 or -1 for each'):
+            DenseFolderDataset(str(tmp_path), normal_signs=signs)
 
 
 @pytest.mark.parametrize('kind, other', [('normal', 'b.png'), ('rgb', 'b.jpg')])

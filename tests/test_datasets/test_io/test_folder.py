@@ -54,3 +54,19 @@ def test_errors(folder):
         FileNotFoundError, match=r"2 of 3 samples have no map file in m, such as \['b'"
     ):
         check_complete('abc', {'a': 'm/a.npy'}, 'map', 'm')
+
+
+def test_stars_stand_for_the_names(folder):
+    for name in ('s1/rgb/a_0.png', 's2/rgb/a_0.png', 's1/rgb/deep/a.png', 's1/b.png'):
+        path = folder / 'scans' / name
+        path.parent.mkdir(exist_ok=True, parents=True)
+        path.write_bytes(b'')
+    files = files_by_name(f'{folder}/scans/*/rgb/*')
+    assert list(files) == ['s1/a_0', 's2/a_0']
+    assert files['s2/a_0'] == str(folder / 'scans/s2/rgb/a_0.png')
+    assert list(files_by_name(f'{folder}/scans/s*/*/a_*')) == ['1/rgb/0', '2/rgb/0']
+    with pytest.raises(FileNotFoundError, match=r"no file fits '.*scans/\*/depth/\*'"):
+        files_by_name(f'{folder}/scans/*/depth/*')
+    (folder / 'a*b').mkdir()
+    (folder / 'a*b' / 'c.png').write_bytes(b'')
+    assert list(files_by_name(f'{folder}/a*b')) == ['c']
