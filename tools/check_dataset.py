@@ -1,7 +1,7 @@
 """Read every sample of a config's data and report what is wrong with it.
 
-Any config of any task: ``python tools/check_dataset.py CONFIG``. The exit code is 1 if
-there are errors; warnings alone give 0.
+Any config of any task: ``python tools/check_dataset.py CONFIG``, and those of public
+data. The exit code is 1 if there are errors; warnings alone give 0.
 """
 
 import argparse
@@ -17,7 +17,11 @@ from sapiens2_mm.engine import launch
 def parse_args() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description='Check the data of a config')
     parser.add_argument('config', help='path of the config file')
-    parser.add_argument('--split', choices=['train', 'val', 'test'], default='train')
+    parser.add_argument(
+        '--split',
+        choices=['train', 'val', 'test'],
+        help='(train, or test of a config that only tests)',
+    )
     parser.add_argument('--workers', type=int, default=2, help='reading processes')
     parser.add_argument('--out', help='write the whole report to this .json file')
     parser.add_argument(
@@ -36,7 +40,8 @@ def parse_args() -> argparse.Namespace:
 def main() -> None:
     args = parse_args()
     cfg = launch.load_config(args.config, args.cfg_options)
-    report = check_config(cfg, args.split, args.workers, progress=True)
+    split = args.split or ('train' if 'train_dataloader' in cfg else 'test')
+    report = check_config(cfg, split, args.workers, progress=True)
     sys.stdout.write(report.to_text(args.max_listed) + '\n')
     if args.out:
         mmengine.dump(report.to_dict(), args.out, indent=1)

@@ -8,6 +8,7 @@ import os
 
 from sapiens2_mm.cfg_options import CfgOptions
 from sapiens2_mm.engine import launch
+from sapiens2_mm.engine.test_data import use_data
 
 
 def pickle_path(value: str) -> str:
@@ -20,6 +21,12 @@ def parse_args() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description='Test a model')
     parser.add_argument('config', help='path of the config file')
     parser.add_argument('checkpoint', help='path or URL of the weights')
+    parser.add_argument(
+        '--data',
+        metavar='CONFIG',
+        help='test on the data of this config, with its metric, such as '
+        'configs/_base_/datasets/public/cihp.py',
+    )
     parser.add_argument('--work-dir', help='folder for logs')
     parser.add_argument(
         '--out', type=pickle_path, help='write all predictions to this .pkl file'
@@ -46,9 +53,10 @@ def parse_args() -> argparse.Namespace:
 
 def main() -> None:
     args = parse_args()
-    cfg = launch.load_config(
-        args.config, args.cfg_options, args.work_dir, args.launcher
-    )
+    cfg = launch.load_config(args.config, None, args.work_dir, args.launcher)
+    if args.data:
+        use_data(cfg, launch.load_config(args.data))
+    cfg.merge_from_dict(args.cfg_options or {})
     cfg.load_from = args.checkpoint
     if args.tta:
         launch.use_tta(cfg)

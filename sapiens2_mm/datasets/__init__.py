@@ -14,6 +14,11 @@ HOST_CLASSES: dict[str, tuple[str, str]] = {
     'Humans29Dataset': ('sapiens2_mm.datasets.seg.humans29_dataset', 'mmseg'),
     'SegDataset': ('sapiens2_mm.datasets.seg.seg_dataset', 'mmseg'),
     'Humans308Dataset': ('sapiens2_mm.datasets.pose.humans308_dataset', 'mmpose'),
+    'Sapiens2CocoDataset': ('sapiens2_mm.datasets.pose.coco_dataset', 'mmpose'),
+    'Sapiens2CocoWholeBodyDataset': (
+        'sapiens2_mm.datasets.pose.coco_dataset',
+        'mmpose',
+    ),
     'Sapiens2KeypointListDataset': (
         'sapiens2_mm.datasets.pose.keypoint_list_dataset',
         'mmpose',

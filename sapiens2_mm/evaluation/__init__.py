@@ -11,6 +11,8 @@ from .seg_iou import Sapiens2IoUMetric
 # class -> (module, host)
 HOST_CLASSES: dict[str, tuple[str, str]] = {
     'KeypointOKSMetric': ('sapiens2_mm.evaluation.keypoint_oks', 'pycocotools'),
+    'Sapiens2CocoMetric': ('sapiens2_mm.evaluation.coco_metric', 'mmpose'),
+    'Sapiens2CocoWholeBodyMetric': ('sapiens2_mm.evaluation.coco_metric', 'mmpose'),
 }
 __getattr__ = host_getattr(__name__, HOST_CLASSES)
 

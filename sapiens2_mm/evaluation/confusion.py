@@ -1,6 +1,6 @@
 """Confusion matrix of label maps and the scores that follow from it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from torch import Tensor
@@ -92,3 +92,33 @@ def _nanmean(values: np.ndarray) -> float:
 def absent_classes(confusion: np.ndarray) -> list[int]:
     """Classes of which the ground truth has no pixel."""
     return np.flatnonzero(confusion.sum(1) == 0).tolist()
+
+
+def merge_classes(
+    confusion: np.ndarray, classes: Sequence[str], merged: Mapping[str, Sequence[str]]
+) -> tuple[np.ndarray, list[str]]:
+    """Count several classes as one.
+
+    Args:
+        confusion: (C, C) counts, rows are true classes.
+        classes: the C names.
+        merged: new name -> names that it stands for; others stay.
+
+    Returns:
+        (G, G) counts and the G names; a new name has the place of its first.
+
+    Raises:
+        ValueError: if a name is none of ``classes``, or in two lists.
+    """
+    parts = [part for group in merged.values() for part in group]
+    if not set(parts) <= set(classes) or len(set(parts)) < len(parts):
+        raise ValueError(
+            f'merged_classes: expected each name once, and of {list(classes)}, got '
+            f'{dict(merged)}'
+        )
+    group_of = {part: name for name, group in merged.items() for part in group}
+    names = list(dict.fromkeys(group_of.get(name, name) for name in classes))
+    member = np.zeros((len(names), len(classes)), np.int64)
+    for index, name in enumerate(classes):
+        member[names.index(group_of.get(name, name)), index] = 1
+    return member @ confusion @ member.T, names

@@ -2,7 +2,7 @@
 
 import logging
 import os.path as osp
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,12 @@ from prettytable import PrettyTable
 from sapiens2_mm.datasets.io.label_image import write_label_image
 from sapiens2_mm.registry import METRICS
 
-from .confusion import absent_classes, confusion_matrix, confusion_scores
+from .confusion import (
+    absent_classes,
+    confusion_matrix,
+    confusion_scores,
+    merge_classes,
+)
 
 _METRICS = ('mIoU', 'mDice', 'mFscore')
 
@@ -39,6 +44,9 @@ class Sapiens2IoUMetric(BaseMetric):
         ignore_index: label of pixels that are not counted.
         nan_to_num: what a class without a score counts as; None leaves it out.
         beta: weight of recall in Fscore.
+        merged_classes: name -> classes that count as this one, in annotations as in
+            predictions, where the annotations tell fewer parts apart than the model:
+            ``dict(Left_Arm=('Left_Upper_Arm', 'Left_Lower_Arm', 'Left_Hand'))``.
         report_file: JSON file for summary, scores per class and confusion matrix
             (rows are true classes).
         output_dir: folder for predicted label maps, one palette PNG per image, named
@@ -49,9 +57,10 @@ class Sapiens2IoUMetric(BaseMetric):
         prefix: put before the names of the results.
 
     Raises:
-        ValueError: for unknown metrics; ``format_only`` without ``output_dir``; a
-            sample without labels, of another size than its prediction, or with a
-            label out of range; two images whose label maps would have one name.
+        ValueError: for unknown metrics or merged classes; ``format_only`` without
+            ``output_dir``; a sample without labels, of another size than its
+            prediction, or with a label out of range; two images whose label maps would
+            have one name.
 
     Source: official repository, first public release, segmentation evaluator.
     """
@@ -62,6 +71,7 @@ class Sapiens2IoUMetric(BaseMetric):
         ignore_index: int = 255,
         nan_to_num: float | None = None,
         beta: float = 1.0,
+        merged_classes: Mapping[str, Sequence[str]] | None = None,
         report_file: str | None = None,
         output_dir: str | None = None,
         format_only: bool = False,
@@ -80,6 +90,7 @@ class Sapiens2IoUMetric(BaseMetric):
         self.ignore_index = ignore_index
         self.nan_to_num = nan_to_num
         self.beta = beta
+        self.merged_classes = merged_classes or {}
         self.report_file = report_file
         self.output_dir = output_dir
         self.format_only = format_only
@@ -116,15 +127,16 @@ class Sapiens2IoUMetric(BaseMetric):
         if self.format_only:
             print_log(f'label maps are in {self.output_dir}', logger)
             return {}
-        confusion = np.sum(results, axis=0)
+        confusion, classes = merge_classes(
+            np.sum(results, axis=0), self.dataset_meta['classes'], self.merged_classes
+        )
         summary, per_class = confusion_scores(
             confusion, self.iou_metrics, self.nan_to_num, self.beta
         )
         summary = {k: round(100 * v, 2) for k, v in summary.items()}
         per_class = {k: np.round(100 * v, 2) for k, v in per_class.items()}
-        classes = self.dataset_meta['classes']
         table = PrettyTable()
-        table.add_column('Class', list(classes))
+        table.add_column('Class', classes)
         for key, values in per_class.items():
             table.add_column(key, values.tolist())
         print_log(f'per class results:\n{table.get_string()}', logger)
@@ -141,13 +153,16 @@ class Sapiens2IoUMetric(BaseMetric):
                 level=logging.WARNING,
             )
         if self.report_file is not None:
-            self._report(summary, per_class, confusion)
+            self._report(summary, per_class, confusion, classes)
         return summary
 
     def _report(
-        self, summary: dict, per_class: dict[str, np.ndarray], confusion: np.ndarray
+        self,
+        summary: dict,
+        per_class: dict[str, np.ndarray],
+        confusion: np.ndarray,
+        classes: Sequence[str],
     ) -> None:
-        classes = list(self.dataset_meta['classes'])
         report = dict(
             summary={k: _or_none(v) for k, v in summary.items()},
             classes={

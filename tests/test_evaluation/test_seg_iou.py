@@ -211,3 +211,23 @@ def test_works_under_an_evaluator():
     evaluator.dataset_meta = META
     evaluator.process([sample([[0]], [[0]])])
     assert evaluator.evaluate(1)['part/aAcc'] == 100
+
+
+def test_merged_classes_count_as_one(tmp_path):
+    """Left arm and hand as one part: what lies in either is right."""
+    meta = dict(classes=('background', 'arm', 'hand', 'hair'))
+    path = tmp_path / 'report.json'
+    metric = make_metric(
+        meta, merged_classes=dict(limb=('arm', 'hand')), report_file=str(path)
+    )
+    # truth: four pixels of arm (for all of the limb), one of hair
+    pred, label = [[0, 1, 2, 2, 3]], [[1, 1, 1, 1, 3]]
+    scores = evaluate(metric, sample(np.array(pred), np.array(label)))
+    assert scores == dict(aAcc=80.0, mIoU=58.33, mAcc=87.5)  # 0, 3/4, 1; 3/4, 1
+    report = json.loads(path.read_text())
+    assert list(report['classes']) == ['background', 'limb', 'hair']
+    assert report['confusion'] == [[0, 0, 0], [1, 3, 0], [0, 0, 1]]
+    for wrong in (dict(limb=('arm', 'leg')), dict(a=('arm',), b=('arm',))):
+        metric = make_metric(meta, merged_classes=wrong)
+        with pytest.raises(ValueError, match='merged_classes: expected each name onc'):
+            evaluate(metric, sample(np.array(pred), np.array(label)))
