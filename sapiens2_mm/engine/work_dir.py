@@ -12,6 +12,8 @@ from mmengine.logging import print_log
 from mmengine.runner import find_latest_checkpoint
 
 from sapiens2_mm.checkpoint import CheckpointError, read_checkpoint
+from sapiens2_mm.checkpoint.io.pieces import has_pieces, read_state
+from sapiens2_mm.checkpoint.io.reader import explained
 
 _locks: dict[Path, IO] = {}  # of this process, by file
 
@@ -110,7 +112,10 @@ def _before(latest: Path) -> list[Path]:
 
 
 def _check_intact(path: Path) -> None:
-    if path.is_dir():  # written by deepspeed
+    if has_pieces(path):
+        with explained(path):
+            read_state(path)
+    if path.is_dir():  # that, or one written by deepspeed
         return
     read_checkpoint(path)  # maps most of the file, so that damage inside is not seen
     if zipfile.is_zipfile(path):

@@ -4,6 +4,7 @@ import errno
 import functools
 import logging
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -44,17 +45,46 @@ def replacing(path: str | Path) -> Iterator[Path]:
         with suppress(OSError):
             temporary.unlink()
         if isinstance(err, OSError):
-            kept = 'what was there before is as it was; make room, or write elsewhere'
-            text = f'{path} was not written: {err.strerror or err}; {kept}'
-            raise OSError(err.errno, text) from err
+            raise not_written(path, err) from err
         raise
     _flush(path.parent, os.O_RDONLY)  # makes the new name last
+
+
+def not_written(path: Path, err: OSError) -> OSError:
+    """The error for a file or folder that keeps its old content."""
+    kept = 'what was there before is as it was; make room, or write elsewhere'
+    text = f'{path} was not written: {err.strerror or err}; {kept}'
+    return OSError(err.errno, text)
 
 
 def write_atomically(path: str | Path, data: bytes) -> None:
     """Write ``data`` so that ``path`` shows its old content or all of the new."""
     with replacing(path) as temporary:
         temporary.write_bytes(data)
+
+
+def replace_folder(temporary: Path, folder: Path) -> None:
+    """Let a folder whose files are on the disk take the place and name of another.
+
+    A process that is killed leaves ``.NAME.old.tmp`` behind.
+    """
+    for path in (*temporary.iterdir(), temporary):
+        _flush(path, os.O_RDONLY)
+    old = folder.with_name(f'.{folder.name}.old.tmp')
+    if folder.exists():
+        remove(old)
+        os.replace(folder, old)
+    os.replace(temporary, folder)
+    _flush(folder.parent, os.O_RDONLY)
+    remove(old)
+
+
+def remove(path: Path) -> None:
+    """Remove a file, or a folder with what is in it, if it is there."""
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def _flush(path: Path, flags: int) -> None:

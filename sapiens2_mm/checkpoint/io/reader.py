@@ -5,7 +5,8 @@ import pickle
 import struct
 import zipfile
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from .download import download_url
 from .file_kind import unreadable
 from .hub import download_hub_file
 from .limits import Budget
+from .pieces import STATE, has_pieces, read_folder
 from .plain_values import UnsafePickleError
 from .shard_index import INDEX_SUFFIX, shards_of
 from .torch_file import is_zip, read_torch_file
@@ -75,7 +77,8 @@ def read_checkpoint(
     Args:
         source: a local file or folder, an ``http(s)://`` address, or
             ``hf://OWNER/REPO[@REVISION][/FILE]``. Read are ``.safetensors``, sharded
-            safetensors by their index file, and what ``torch.save`` wrote.
+            safetensors by their index file, what ``torch.save`` wrote, and the folder
+            of a sharded run.
         map_location: where tensors go, as for ``torch.load``.
         dtype: what floating weights are cast to; rotary periods keep theirs. Tensors
             of a safetensors file are read and cast one by one, so that the file is
@@ -118,6 +121,8 @@ def fetch(source: str | Path) -> Path:
 
 
 def _only_weights_of(folder: Path) -> Path:
+    if has_pieces(folder):
+        return folder
     found = sorted(folder.glob(f'*{INDEX_SUFFIX}')) or sorted(
         folder.glob('*.safetensors')
     )
@@ -140,18 +145,27 @@ def _read_file(
     path: Path, map_location: Location, dtype: torch.dtype | None
 ) -> tuple[Any, dict[str, str]]:
     """Content and, for safetensors, the text entries of the header."""
-    try:
+    with explained(path):
+        if path.is_dir():
+            return read_folder(path, map_location), {}
         if path.name.endswith('.json'):
             return _read_shards(path, map_location, dtype), {}
         if path.suffix == '.safetensors' or _looks_like_safetensors(path):
             return _read_safetensors(path, map_location, dtype)
         return read_torch_file(path, map_location), {}
+
+
+@contextmanager
+def explained(path: Path) -> Iterator[None]:
+    """Turn what readers raise on a damaged or unsafe file into ``CheckpointError``."""
+    try:
+        yield
     except UnsafePickleError as err:
         raise _unsafe(path, err) from err
     except (CheckpointError, torch.OutOfMemoryError):
         raise
     except _DAMAGE as err:
-        raise unreadable(path, err) from err
+        raise unreadable(path / STATE if path.is_dir() else path, err) from err
 
 
 def _unsafe(path: Path, err: UnsafePickleError) -> CheckpointError:

@@ -1,23 +1,22 @@
 """Checkpoints that are complete or not there."""
 
 import signal
-import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
-from mmengine import dist
 from mmengine.dist import is_main_process
 from mmengine.fileio import LocalBackend, register_backend
 from mmengine.hooks import CheckpointHook
 from mmengine.runner import Runner
 
 from sapiens2_mm.checkpoint import CheckpointError, read_checkpoint
-from sapiens2_mm.checkpoint.io.atomic import write_atomically
+from sapiens2_mm.checkpoint.io.atomic import remove, write_atomically
 from sapiens2_mm.registry import HOOKS
 
+from ..end_signal import EndSignal
 from ..work_dir import claim, latest_checkpoint, release
 
 _BACKEND = 'sapiens2_mm.atomic'
@@ -46,6 +45,29 @@ def _resumes_in(out_dir: str, runner: Runner) -> bool:
     )
 
 
+def _remove(path: str, backend: Any) -> None:
+    if backend.isfile(path):
+        backend.remove(path)
+    elif backend.isdir(path):  # of a sharded run, or written by deepspeed
+        backend.rmtree(path)
+
+
+def _saver(runner: Runner) -> Any:
+    return getattr(getattr(runner, 'strategy', None), 'saver', None)
+
+
+def _when_written(runner: Runner, function: Callable[[], Any]) -> None:
+    """In the main process, as soon as the checkpoint is on the disk."""
+    saver = _saver(runner)
+    function() if saver is None else saver.then(function)
+
+
+def _wait(runner: Runner) -> None:
+    saver = _saver(runner)
+    if saver is not None:
+        saver.wait()
+
+
 def _check_metainfo(dataset: Any) -> None:
     with TemporaryDirectory() as folder:
         path = Path(folder, 'metainfo.pth')
@@ -71,6 +93,8 @@ class _RemovesLater:
     def remove(self, filepath: str) -> None:
         self.removed.append(filepath)
 
+    rmtree = remove
+
     def __getattr__(self, name: str) -> Any:
         return getattr(self.backend, name)
 
@@ -88,9 +112,13 @@ class AtomicCheckpointHook(CheckpointHook):
     ``before_save_checkpoint`` is called in the one that writes. With ``backend_args``
     or a remote ``out_dir`` the writing is left to that storage.
 
-    On SIGTERM, as schedulers of clusters send it, the iteration is completed, a
-    checkpoint is written and the process ends with code 143. A run by epochs writes
-    none, as it can only be resumed from the end of an epoch.
+    On SIGTERM or SIGUSR1, as schedulers of clusters send them, the iteration is
+    completed, a checkpoint is written and all processes end with 128 and the number of
+    the signal: 143 or 138. A run by epochs writes none, as it can only be resumed from
+    the end of an epoch.
+
+    A strategy with a ``saver`` (``ShardedSaver``) writes beside the training; what
+    follows from a new checkpoint waits until it is complete.
 
     Args:
         keep: iterations, or epochs if ``by_epoch``, of which a checkpoint is written
@@ -110,9 +138,7 @@ class AtomicCheckpointHook(CheckpointHook):
         is_local = self.out_dir is None or '://' not in str(self.out_dir)
         if is_local and self.backend_args is None and self.file_client_args is None:
             self.backend_args = _LOCAL
-        self.terminated = False
-        self._former_handler: Any = None
-        self._terminated_anywhere: torch.Tensor | None = None  # one iteration ago
+        self._end_signal = EndSignal()
 
     def before_train(self, runner: Runner) -> None:
         info = runner.message_hub.runtime_info
@@ -127,15 +153,15 @@ class AtomicCheckpointHook(CheckpointHook):
             claim(folder)
         if is_main_process():
             _check_metainfo(runner.train_dataloader.dataset)
-        if threading.current_thread() is threading.main_thread():
-            self._former_handler = signal.signal(signal.SIGTERM, self._note_signal)
+        self._end_signal.listen()
         if _resumes_in(self.out_dir, runner):
             self._take_over(runner, steps, best)
         if self.backend_args == _LOCAL and is_main_process():
             for leftover in Path(self.out_dir).glob('.*.pth.*.tmp'):
-                leftover.unlink()
+                remove(leftover)
 
     def after_train(self, runner: Runner) -> None:
+        _wait(runner)
         super().after_train(runner)
         self._let_go(runner)
 
@@ -143,23 +169,26 @@ class AtomicCheckpointHook(CheckpointHook):
         """Save, if it is time.
 
         Raises:
-            SystemExit: after SIGTERM, when all is saved.
+            SystemExit: after a signal, when all is saved.
         """
         super().after_train_iter(runner, *args, **kwargs)
         if not self.by_epoch:
             self._save_milestone(runner, runner.iter + 1)
-        if not self._is_terminated(runner):
+        number = self._end_signal.number(next(runner.model.parameters()).device)
+        if not number:
             return
         last = self.filename_tmpl.format(runner.iter + 1)
         if not self.by_epoch and Path(str(self.last_ckpt)).name != last:
             self._save_checkpoint(runner)
+        _wait(runner)
         saved = Path(self.last_ckpt).name if self.last_ckpt else 'no checkpoint'
         runner.logger.warning(
-            f'SIGTERM: the run ends after iteration {runner.iter + 1} with {saved} '
-            f'in {self.out_dir}; --resume continues from there'
+            f'{signal.Signals(number).name}: the run ends after iteration '
+            f'{runner.iter + 1} with {saved} in {self.out_dir}; --resume continues '
+            'from there'
         )
         self._let_go(runner)
-        raise SystemExit(128 + signal.SIGTERM)
+        raise SystemExit(128 + number)
 
     def after_train_epoch(self, runner: Runner) -> None:
         super().after_train_epoch(runner)
@@ -183,23 +212,7 @@ class AtomicCheckpointHook(CheckpointHook):
     def _let_go(self, runner: Runner) -> None:
         for folder in self._folders(runner):
             release(folder)
-        if self._former_handler is not None:
-            signal.signal(signal.SIGTERM, self._former_handler)
-            self._former_handler = None
-
-    def _note_signal(self, *_: Any) -> None:
-        self.terminated = True
-
-    def _is_terminated(self, runner: Runner) -> bool:
-        """The same answer in all processes, though signals come to them apart."""
-        if dist.get_world_size() == 1:
-            return self.terminated
-        before = self._terminated_anywhere
-        device = next(runner.model.parameters()).device
-        now = torch.tensor(float(self.terminated), device=device)
-        dist.all_reduce(now, 'max')
-        self._terminated_anywhere = now  # read an iteration later, without waiting
-        return before is not None and bool(before)
+        self._end_signal.stop_listening()
 
     def _take_over(self, runner: Runner, steps: Any, best: dict[str, Any]) -> None:
         """Go on with the files of this folder that a resumed run has written."""
@@ -221,13 +234,8 @@ class AtomicCheckpointHook(CheckpointHook):
             runner.message_hub.update_info('keep_ckpt_ids', list(self.keep_ckpt_ids))
 
     def _remove_step(self, step: int) -> None:
-        path = self.file_backend.join_path(
-            self.out_dir, self.filename_tmpl.format(step)
-        )
-        if self.file_backend.isfile(path):
-            self.file_backend.remove(path)
-        elif self.file_backend.isdir(path):  # written by deepspeed
-            self.file_backend.rmtree(path)
+        name = self.filename_tmpl.format(step)
+        _remove(self.file_backend.join_path(self.out_dir, name), self.file_backend)
 
     def _save_checkpoint_with_step(self, runner: Runner, step: int, meta: dict) -> None:
         outdated = []
@@ -261,9 +269,13 @@ class AtomicCheckpointHook(CheckpointHook):
             return
         # A name without the folder, so that the folder may be moved.
         latest = str(self.last_ckpt).removeprefix(f'{runner.work_dir}/')
-        write_atomically(Path(runner.work_dir, 'last_checkpoint'), latest.encode())
-        for old in outdated:
-            self._remove_step(old)
+
+        def follow() -> None:
+            write_atomically(Path(runner.work_dir, 'last_checkpoint'), latest.encode())
+            for old in outdated:
+                self._remove_step(old)
+
+        _when_written(runner, follow)
 
     def _save_best_checkpoint(self, runner: Runner, metrics: dict) -> None:
         if not hasattr(self, 'file_backend'):  # runner.val() alone: nothing was trained
@@ -277,5 +289,6 @@ class AtomicCheckpointHook(CheckpointHook):
             self.file_backend = backend
         kept = {getattr(self, 'best_ckpt_path', None)}
         kept |= set(getattr(self, 'best_ckpt_path_dict', {}).values())
-        for path in set(removed) - kept:
-            backend.remove(path)
+        outdated = set(removed) - kept
+        if outdated:
+            _when_written(runner, lambda: [_remove(path, backend) for path in outdated])

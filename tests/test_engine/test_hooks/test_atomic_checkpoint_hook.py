@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 from mmengine.hooks import Hook
-from torch import multiprocessing as mp
+from processes import run_processes
 from toy_run import StopAfter, ToyMetric, ToyModel, toy_runner
 
 from sapiens2_mm.checkpoint import read_checkpoint
@@ -238,16 +238,16 @@ def test_checkpoints_outside_the_work_folder_are_found(tmp_path):
 
 
 class Terminate(Hook):
-    """Sends SIGTERM to its own process during an iteration."""
+    """Sends a signal to its own process during an iteration."""
 
     priority = 'HIGH'
 
-    def __init__(self, iteration):
-        self.iteration = iteration
+    def __init__(self, iteration, signal_number=signal.SIGTERM):
+        self.iteration, self.signal_number = iteration, signal_number
 
     def before_train_iter(self, runner, *args, **kwargs):
         if runner.iter + 1 == self.iteration:
-            os.kill(os.getpid(), signal.SIGTERM)
+            os.kill(os.getpid(), self.signal_number)
 
 
 def test_a_run_that_is_terminated_saves_and_goes_on_from_there(tmp_path):
@@ -282,20 +282,16 @@ def test_a_run_by_epochs_that_is_terminated_says_where_it_stands(tmp_path, lines
 
 
 def _one_of_two(rank, folder):
-    torch.set_num_threads(1)  # the threads of the parent are not forked with it
-    store = torch.distributed.FileStore(str(folder / 'store'), 2)
-    torch.distributed.init_process_group('gloo', store=store, rank=rank, world_size=2)
     try:
-        hooks = (Terminate(2),) if rank == 1 else ()
+        hooks = (Terminate(2, signal.SIGUSR1),) if rank == 1 else ()
         toy_runner(folder, iterations=9, hooks=hooks, launcher='none').train()
     except SystemExit as err:
         (folder / f'code{rank}').write_text(str(err.code))
-    torch.distributed.destroy_process_group()
 
 
 def test_all_processes_end_together(tmp_path):
-    mp.start_processes(_one_of_two, (tmp_path,), nprocs=2, start_method='fork')
-    assert [(tmp_path / f'code{rank}').read_text() for rank in (0, 1)] == ['143'] * 2
+    run_processes(_one_of_two, tmp_path, 2)
+    assert [(tmp_path / f'code{rank}').read_text() for rank in (0, 1)] == ['138'] * 2
     assert names(tmp_path)[-1] == 'iter_3.pth'
 
 
@@ -308,7 +304,6 @@ class Fill(Hook):
 
 
 def _fill_disk(rank, folder):
-    torch.set_num_threads(1)  # the threads of the parent are not forked with it
     saving = dict(max_keep_ckpts=1)
     with pytest.raises(OSError, match='File too large') as error:
         toy_runner(folder, hooks=(Fill(),), checkpoint=saving).train()
@@ -316,7 +311,7 @@ def _fill_disk(rank, folder):
 
 
 def test_a_full_disk_ends_the_run_and_keeps_the_checkpoints(tmp_path):
-    mp.start_processes(_fill_disk, (tmp_path,), nprocs=1, start_method='fork')
+    run_processes(_fill_disk, tmp_path, 1)
     message = f'{tmp_path}/iter_3.pth was not written: File too large; what was there'
     assert message in (tmp_path / 'error').read_text()
     assert os.listdir(tmp_path).count('iter_2.pth') == 1

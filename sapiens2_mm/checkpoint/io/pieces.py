@@ -1,0 +1,124 @@
+"""Checkpoints of sharded models: a folder with the pieces that each process wrote.
+
+The pieces are safetensors files of ``torch.distributed.checkpoint``, which hold no
+code. ``state.pth`` beside them has all the rest, and says which tensors the pieces
+make up, so that a folder that lost a file is noticed.
+"""
+
+import math
+import warnings
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..errors import CheckpointError, listed
+from .limits import Budget, are_plain
+from .torch_file import read_torch_file
+
+STATE = 'state.pth'
+_BATCH = 1 << 30  # bytes
+
+
+def has_pieces(path: str | Path) -> bool:
+    """Whether ``path`` is such a folder."""
+    return Path(path, STATE).is_file()
+
+
+def read_state(
+    folder: Path, map_location: Any = 'cpu'
+) -> tuple[dict, dict[str, tuple]]:
+    """What is no piece, and what the pieces make up.
+
+    Returns:
+        The entries of the checkpoint, with None in place of each sharded tensor, and
+        name -> (path of keys in the entries, shape, dtype) of those. All pieces are
+        there.
+
+    Raises:
+        CheckpointError: if pieces are missing or belong to another checkpoint.
+    """
+    content = read_torch_file(folder / STATE, map_location)
+    entries, sharded = content['entries'], content['sharded']
+    budget = Budget(sum(file.stat().st_size for file in folder.iterdir()))
+    found = _reader(folder).read_metadata().state_dict_metadata
+    lost = []
+    for name, (_, shape, dtype) in sharded.items():
+        count = budget.spend_on_tensor(shape, dtype.itemsize)
+        piece = found.get(name)
+        chunks = piece.chunks if piece else []
+        there = sum(math.prod(chunk.sizes) for chunk in chunks)
+        plain = are_plain(number for chunk in chunks for number in chunk.offsets)
+        if not piece or not plain or there != count or tuple(piece.size) != shape:
+            lost.append(name)
+    if lost:
+        raise CheckpointError(
+            f'{folder} lacks files of the processes that wrote it: {listed(lost)} are '
+            'not complete; take the folder of another iteration'
+        )
+    return entries, sharded
+
+
+def fill(folder: Path, targets: Mapping[str, Tensor]) -> None:
+    """Read tensors, or the shards of them that ``DTensor`` targets have, in place.
+
+    Args:
+        folder: checked by ``read_state``.
+        targets: name -> tensor of the whole shape.
+    """
+    from torch.distributed import checkpoint
+    from torch.distributed.checkpoint import CheckpointException
+
+    try:
+        with warnings.catch_warnings():  # each process reads what it needs, by itself
+            warnings.filterwarnings('ignore', 'torch.distributed is disabled')
+            checkpoint.load(dict(targets), storage_reader=_reader(folder), no_dist=True)
+    except CheckpointException as err:  # no Exception
+        raise next(iter(err.failures.values()))[0] from err
+
+
+def read_folder(folder: Path, map_location: Any = 'cpu') -> dict:
+    """The checkpoint with whole tensors, as if one process had written it.
+
+    Raises: as ``read_state``.
+    """
+    entries, sharded = read_state(folder, map_location)
+    device = map_location if isinstance(map_location, str | torch.device) else 'cpu'
+    for names in _batches(sharded):
+        tensors = {
+            name: torch.empty(sharded[name][1], dtype=sharded[name][2], device=device)
+            for name in names
+        }
+        fill(folder, tensors)
+        for name in names:
+            put(entries, sharded[name][0], tensors.pop(name))
+    return entries
+
+
+def put(entries: dict, path: tuple, tensor: Tensor) -> None:
+    """Put a tensor in its place."""
+    *outer, last = path
+    for key in outer:
+        entries = entries[key]
+    entries[last] = tensor
+
+
+def _batches(sharded: dict[str, tuple]) -> Iterator[list[str]]:
+    """Names in order, of about ``_BATCH`` bytes at a time."""
+    names, size = [], 0
+    for name, (_, shape, dtype) in sharded.items():
+        names.append(name)
+        size += math.prod(shape) * dtype.itemsize
+        if size >= _BATCH:
+            yield names
+            names, size = [], 0
+    if names:
+        yield names
+
+
+def _reader(folder: Path) -> Any:
+    from torch.distributed.checkpoint import HuggingFaceStorageReader
+
+    return HuggingFaceStorageReader(str(folder))
