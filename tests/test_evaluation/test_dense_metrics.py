@@ -5,9 +5,8 @@ from math import inf, sqrt
 
 import pytest
 import torch
-import torch.distributed as dist
-import torch.multiprocessing as mp
 import torch.nn.functional as F
+from processes import run_processes
 from safetensors.torch import load_file
 
 from sapiens2_mm.evaluation import (
@@ -95,11 +94,7 @@ def test_batches_do_not_matter(cls):
     assert alone == together and all(isinstance(v, float) for v in alone.values())
 
 
-def _one_process(rank, path, port):
-    torch.set_num_threads(1)  # the threads of the parent do not survive the fork
-    dist.init_process_group(
-        'gloo', init_method=f'tcp://127.0.0.1:{port}', rank=rank, world_size=2
-    )
+def _one_process(rank, folder):
     results = {}
     # mmengine's sampler pads 5 samples to 6 by repeating the first
     samples = some_samples()
@@ -111,31 +106,16 @@ def _one_process(rank, path, port):
         if rank == 0:
             results[cls.__name__] = metrics
     if rank == 0:
-        torch.save(results, path)
-    dist.barrier()
-    dist.destroy_process_group()
+        torch.save(results, folder / 'results.pt')
 
 
-def test_two_processes_agree_with_one(tmp_path, free_port):
-    path = tmp_path / 'results.pt'
-    # forked, as the module of a test cannot be imported by a fresh process
-    mp.start_processes(
-        _one_process, args=(str(path), free_port), nprocs=2, start_method='fork'
-    )
-    results = torch.load(path)
+def test_two_processes_agree_with_one(tmp_path):
+    run_processes(_one_process, tmp_path, 2)
+    results = torch.load(tmp_path / 'results.pt')
     for cls in ALL:
         expected = evaluate(cls(), some_samples())
         for key, value in expected.items():
             assert results[cls.__name__][key] == pytest.approx(value, rel=1e-6), key
-
-
-@pytest.fixture
-def free_port():
-    import socket
-
-    with socket.socket() as server:
-        server.bind(('127.0.0.1', 0))
-        return server.getsockname()[1]
 
 
 @pytest.mark.parametrize(

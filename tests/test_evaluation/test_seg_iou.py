@@ -7,8 +7,8 @@ import torch
 from mmengine.evaluator import Evaluator
 from mmengine.logging import MMLogger
 from PIL import Image
+from processes import run_processes
 from safetensors.torch import load_file
-from torch import multiprocessing as mp
 
 from sapiens2_mm.evaluation import Sapiens2IoUMetric
 from sapiens2_mm.evaluation.confusion import confusion_matrix
@@ -185,10 +185,6 @@ def _five_samples():
 
 
 def _rank(rank, folder):
-    torch.distributed.init_process_group(
-        'gloo', init_method=f'file://{folder}/store', rank=rank, world_size=2
-    )
-    torch.set_num_threads(1)
     metric = make_metric(iou_metrics=ALL)
     samples = _five_samples()
     for index in (0, 2, 4) if rank == 0 else (1, 3, 0):  # the last one pads
@@ -196,12 +192,11 @@ def _rank(rank, folder):
     scores = metric.evaluate(5)
     if rank == 0:
         (folder / 'scores.json').write_text(json.dumps(scores))
-    torch.distributed.destroy_process_group()
 
 
 @pytest.mark.slow
 def test_two_processes_equal_one(tmp_path):
-    mp.start_processes(_rank, (tmp_path,), nprocs=2, start_method='fork')
+    run_processes(_rank, tmp_path, 2)
     one = evaluate(make_metric(iou_metrics=ALL), *_five_samples())
     assert json.loads((tmp_path / 'scores.json').read_text()) == one
 

@@ -1,4 +1,3 @@
-import os
 from pathlib import Path
 
 import pytest
@@ -6,7 +5,7 @@ import torch
 from broken_images import BreakImages
 from mmengine.model import BaseDataPreprocessor
 from mmengine.optim import AmpOptimWrapper, OptimWrapper
-from torch import multiprocessing as mp
+from processes import run_processes
 from toy_run import ToyModel, toy_runner
 
 from sapiens2_mm.engine.hooks import NonFiniteLossHook
@@ -127,10 +126,6 @@ def test_a_gradient_scaler_goes_on(tmp_path, clip_grad):
 
 
 def _one_process(rank, folder):
-    os.environ['LOCAL_RANK'] = str(rank)  # asked for by mmengine
-    torch.set_num_threads(1)  # the threads of the parent do not survive the fork
-    store = f'file://{folder}/store'
-    torch.distributed.init_process_group('gloo', store, rank=rank, world_size=2)
     wrapper = dict(type='MMDistributedDataParallel', device_ids=None)
     broken = (3, 4) if rank == 1 else ()
     runner = run(
@@ -145,13 +140,11 @@ def _one_process(rank, folder):
         (folder / f'{rank}.txt').write_text(str(error))
     weights = runner.model.module.state_dict()
     torch.save(weights, folder / f'{rank}.pth')
-    torch.distributed.barrier()
-    torch.distributed.destroy_process_group()
 
 
 def test_all_processes_decide_alike(tmp_path):
     """The images of the second process alone are broken; none takes a step."""
-    mp.start_processes(_one_process, (tmp_path,), nprocs=2, start_method='fork')
+    run_processes(_one_process, tmp_path, 2)
     for rank in range(2):
         text = (tmp_path / f'{rank}.txt').read_text()
         assert 'iteration 4 is not finite: loss is nan on' in text
