@@ -25,6 +25,17 @@ _STARTED_BY = dict(
     slurm=('SLURM_PROCID', 'srun'),
     mpi=('OMPI_COMM_WORLD_LOCAL_RANK', 'mpirun'),
 )
+# What they call the variables of torchrun.
+_RANKS = dict(
+    slurm=dict(
+        RANK='SLURM_PROCID', WORLD_SIZE='SLURM_NTASKS', LOCAL_RANK='SLURM_LOCALID'
+    ),
+    mpi=dict(
+        RANK='OMPI_COMM_WORLD_RANK',
+        WORLD_SIZE='OMPI_COMM_WORLD_SIZE',
+        LOCAL_RANK='OMPI_COMM_WORLD_LOCAL_RANK',
+    ),
+)
 
 
 def load_config(
@@ -72,7 +83,7 @@ def build_runner(cfg: Config) -> Runner:
     A config that does not inherit our runtime gets the hooks that load checkpoints
     strictly and stop at losses that are not finite all the same.
 
-    The processes of launcher ``'pytorch'`` work without a GPU too, and talk by gloo.
+    The processes of a launcher work without a GPU too, and talk by gloo.
     Without a GPU an ``AmpOptimWrapper`` becomes bfloat16 autocast. A loader without
     worker processes needs no other setting to be changed. ``compile = True``, or a dict
     of options of ``torch.compile``, compiles the backbone; mmengine compiles the whole
@@ -98,7 +109,7 @@ def build_runner(cfg: Config) -> Runner:
     if wrapper.get('type') == 'AmpOptimWrapper' and get_device() in ('cpu', 'mps'):
         use_bf16_autocast(cfg)
     _name_file_of_backbone(cfg)
-    if cfg.get('launcher') == 'pytorch' and not torch.cuda.is_available():
+    if cfg.get('launcher', 'none') != 'none' and not torch.cuda.is_available():
         _distribute_on_cpu(cfg)
     compiling = cfg.pop('compile', None)
     runner = RUNNERS.build(cfg) if 'runner_type' in cfg else Runner.from_cfg(cfg)
@@ -191,6 +202,8 @@ def _name_file_of_backbone(cfg: Config) -> None:
 def _distribute_on_cpu(cfg: Config) -> None:
     # Left to itself mmengine gives each process a GPU, and the model to that.
     if not torch.distributed.is_initialized():
+        for name, theirs in _RANKS.get(cfg.launcher, {}).items():
+            os.environ[name] = os.environ[theirs]
         torch.distributed.init_process_group('gloo')
         atexit.register(_leave_group)  # gloo's threads may abort a process that ends
     wrapper = dict(

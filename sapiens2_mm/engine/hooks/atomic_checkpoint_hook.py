@@ -7,6 +7,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
+from mmengine import dist
 from mmengine.dist import is_main_process
 from mmengine.fileio import LocalBackend, register_backend
 from mmengine.hooks import CheckpointHook
@@ -188,6 +189,7 @@ class AtomicCheckpointHook(CheckpointHook):
             'from there'
         )
         self._let_go(runner)
+        dist.barrier()  # launchers kill the others when the first process ends
         raise SystemExit(128 + number)
 
     def after_train_epoch(self, runner: Runner) -> None:
