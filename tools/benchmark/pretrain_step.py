@@ -14,7 +14,6 @@ loader worker makes. ``python tools/benchmark/pretrain_step.py --threads 2``.
 import argparse
 import ctypes
 import gc
-import statistics
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -174,14 +173,14 @@ def make_step(model: nn.Module, *inputs: object) -> Callable[[], None]:
 def seconds(
     step: Callable[[], object], repeats: int, clock: Callable[[], float]
 ) -> float:
-    """Median time of a call after one that warms up."""
+    """Least time of a call after one that warms up: other work only adds to it."""
     step()
     times = []
     for _ in range(repeats):
         start = clock()
         step()
         times.append(clock() - start)
-    return statistics.median(times)
+    return min(times)
 
 
 class PeakMemory:
@@ -213,10 +212,10 @@ def resident(key: str = 'VmRSS') -> float:
 
 
 def matmul_peak(num_tokens: int, clock: Callable[[], float]) -> float:
-    """FLOP/s of the encoder's largest product in float32."""
+    """FLOP/s of the encoder's largest product in float32, kept up for seconds."""
     x, weight = torch.randn(num_tokens, 768), torch.randn(6144, 768)
-    flops = 2 * num_tokens * 768 * 6144
-    return flops / min(seconds(lambda: x @ weight.T, 5, clock) for _ in range(3))
+    flops = 10 * 2 * num_tokens * 768 * 6144
+    return flops / seconds(lambda: [x @ weight.T for _ in range(10)], 3, clock)
 
 
 def attention_flops(model: nn.Module, args: argparse.Namespace, batch: int) -> float:

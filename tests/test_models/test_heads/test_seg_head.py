@@ -151,7 +151,6 @@ def test_classes_of_metainfo_and_head():
     head = Sapiens2SegHead(6, 2, ignore_index=255)
     head.check_metainfo({})
     head.check_metainfo(dict(classes='ab', palette=[(0, 0, 0)] * 19))
-    head.check_metainfo(dict(classes='ab', palette=[(0, 0, 0)] * 19))
     head.check_metainfo(dict(classes='ab', palette=[(0, 0, 0)] * 2, ignore_index=255))
     for meta, wrong in (
         (dict(classes='abc'), '3 classes'),
