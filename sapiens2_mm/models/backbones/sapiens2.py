@@ -63,9 +63,12 @@ class Sapiens2(BaseModule):
             activations.
         use_tokenizer: pool windows of patches by ``WindowTokenizer`` first (4K).
         window_size: side of such a window in patches.
+        window_bytes: memory that the activations of the windows may take at once; a
+            smaller budget takes more passes and gives the same result.
         init_cfg: mmengine's; ``type='Pretrained'`` takes any checkpoint that holds a
             backbone, see ``sapiens2_mm.checkpoint``; random filling is skipped, and
-            ``init_weights()`` must be called before use.
+            ``init_weights()`` must be called before use. ``allow_missing`` in it names
+            weights that may start untrained: ``['*tokenizer.*']``, from 1K to 4K.
 
     Raises:
         ValueError: on a value that is not listed above, or an image size that is no
@@ -93,6 +96,7 @@ class Sapiens2(BaseModule):
         with_cp: bool = False,
         use_tokenizer: bool = False,
         window_size: int = 4,
+        window_bytes: int = 2**30,
         init_cfg: dict | list[dict] | None = None,
     ) -> None:
         super().__init__(init_cfg)
@@ -121,6 +125,7 @@ class Sapiens2(BaseModule):
                 sizes.num_heads,
                 sizes.num_tokenizer_layers,
                 window_size,
+                window_bytes,
             )
         self.cls_token = nn.Parameter(torch.zeros(1, 1, self.embed_dims))
         self.storage_tokens = nn.Parameter(
@@ -256,13 +261,16 @@ class Sapiens2(BaseModule):
         Raises:
             CheckpointError: if the checkpoint does not fill the whole backbone.
         """
-        pretrained = pretrained_cfg(self.init_cfg)
-        if pretrained is None:
+        pretrained = pretrained_cfg(self.init_cfg) or {}
+        allowed = pretrained.get('allow_missing', ())
+        if not pretrained or allowed:
             init_backbone(self)
-            super().init_weights()
-        else:
-            load_backbone(self, pretrained['checkpoint'], pretrained.get('prefix'))
+        if pretrained:
+            source, prefix = pretrained['checkpoint'], pretrained.get('prefix')
+            load_backbone(self, source, prefix, allowed)
             self.is_init = True
+        else:
+            super().init_weights()
 
     def get_layer_depth(self, param_name: str, prefix: str = '') -> tuple[int, int]:
         """Depth of a parameter for layer-wise learning rate decay.

@@ -6,8 +6,9 @@ from torch.utils.checkpoint import checkpoint
 
 from .block import TransformerBlock
 
-# Windows per pass. Windows are independent: this bounds memory, not results.
-_CHUNK = 1024
+# Activations of a token in a block, in multiples of its channels: at the widest place
+# of a pass, and what each block leaves for the backward pass.
+_PEAK, _KEPT = 20, 26
 
 
 class WindowTokenizer(nn.Module):
@@ -18,22 +19,31 @@ class WindowTokenizer(nn.Module):
     its class token. The blocks have full multi-head attention without query/key norm,
     layer scale or rotary positions, and ``4 * embed_dims`` hidden channels.
 
-    While training with gradients each chunk of windows is activation-checkpointed.
+    Windows pass the blocks in chunks that fit into a memory budget. Windows are
+    independent, so the budget changes no result. While training with gradients each
+    chunk is activation-checkpointed.
 
     Args:
         embed_dims: C.
         num_heads: attention heads.
         num_layers: number of blocks.
         window_size: window side in patches.
+        max_bytes: activations of one chunk may take about so much memory.
 
     Source: Sapiens2 (arXiv 2604.21681) section 4 and its released backbone.
     """
 
     def __init__(
-        self, embed_dims: int, num_heads: int, num_layers: int, window_size: int
+        self,
+        embed_dims: int,
+        num_heads: int,
+        num_layers: int,
+        window_size: int,
+        max_bytes: int = 2**30,
     ) -> None:
         super().__init__()
         self.window_size = window_size
+        self.max_bytes = max_bytes
         self.w_cls = nn.Parameter(torch.zeros(1, 1, embed_dims))
         self.local_pos_embed = nn.Parameter(
             torch.zeros(1, 1 + window_size**2, embed_dims)
@@ -76,12 +86,20 @@ class WindowTokenizer(nn.Module):
         windows = windows.flatten(0, 1)
         # A traced graph must not depend on the number of windows.
         traced = torch.compiler.is_compiling()
-        chunks = (windows,) if traced else windows.split(_CHUNK)
+        chunks = (windows,) if traced else windows.split(self.chunk_size(windows))
         if self.training and torch.is_grad_enabled():
             tokens = [checkpoint(self._pool, c, use_reentrant=False) for c in chunks]
         else:
             tokens = [self._pool(chunk) for chunk in chunks]
         return torch.cat(tokens).view(batch, -1, dims), (h, w)
+
+    def chunk_size(self, windows: Tensor) -> int:
+        """How many of (M, size*size, C) windows pass at once."""
+        widths = _PEAK
+        if self.training and torch.is_grad_enabled():
+            widths += _KEPT * len(self.blocks)
+        per_window = self.local_pos_embed.numel() * windows.element_size() * widths
+        return max(1, self.max_bytes // per_window)
 
     def _pool(self, windows: Tensor) -> Tensor:
         """(M, size*size, C) to (M, C)."""

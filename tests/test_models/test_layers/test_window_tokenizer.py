@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from sapiens2_mm.models.layers import WindowTokenizer, window_tokenizer
+from sapiens2_mm.models.layers import WindowTokenizer
 
 
 @pytest.fixture
@@ -25,16 +25,43 @@ def test_each_window_is_computed_alone(tokenizer):
     torch.testing.assert_close(out[:, 5:], alone)
 
 
-def test_chunks_do_not_change_the_result(tokenizer, monkeypatch):
-    x = torch.randn(2, 4 * 6, 16)
-    expected, _ = tokenizer(x, (4, 6))
-    monkeypatch.setattr(window_tokenizer, '_CHUNK', 5)
+@torch.no_grad()
+@pytest.mark.parametrize('num_windows', [1, 5, 7, 64])
+def test_chunks_do_not_change_a_bit(num_windows):
+    torch.manual_seed(0)
+    module = WindowTokenizer(embed_dims=96, num_heads=3, num_layers=2, window_size=4)
+    torch.nn.init.normal_(module.local_pos_embed)
+    x = torch.randn(2, 64 * 48, 96)
+    expected, _ = module.eval()(x, (64, 48))
+    per_window = module.max_bytes / module.chunk_size(x)
+    module.max_bytes = int(num_windows * per_window) + 1
     sizes = []
-    tokenizer.blocks[0].register_forward_hook(
+    module.blocks[0].register_forward_hook(
         lambda module, args, out: sizes.append(len(out))
     )
-    torch.testing.assert_close(tokenizer(x, (4, 6))[0], expected)
-    assert sizes == [5, 5, 2]
+    assert torch.equal(module(x, (64, 48))[0], expected)
+    full, rest = divmod(2 * 16 * 12, num_windows)
+    assert sizes == [num_windows] * full + [rest] * (rest > 0)
+
+
+def test_gradients_do_not_depend_on_chunks(tokenizer):
+    x = torch.randn(2, 4 * 6, 16)
+    grads = []
+    for max_bytes in (2**30, 0):
+        tokenizer.train().zero_grad()
+        tokenizer.max_bytes = max_bytes
+        pixels = x.clone().requires_grad_()
+        tokenizer(pixels, (4, 6))[0].square().sum().backward()
+        grads.append([p.grad.clone() for p in (pixels, *tokenizer.parameters())])
+    for one, other in zip(*grads, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-6)
+
+
+def test_a_training_pass_takes_fewer_windows_of_the_same_budget(tokenizer):
+    x = torch.randn(1, 4 * 6, 16)
+    predicting = tokenizer.chunk_size(x)
+    assert tokenizer.train().chunk_size(x) < predicting / 2
+    assert tokenizer.chunk_size(x.double()) == tokenizer.chunk_size(x) // 2
 
 
 def test_subset_of_windows(tokenizer):
