@@ -1,6 +1,7 @@
 """Put the weights of a checkpoint into a model."""
 
 import logging
+from collections.abc import Sequence
 
 import torch
 from mmengine.logging import print_log
@@ -54,22 +55,32 @@ def load_for_inference(
     return checkpoint['meta']
 
 
-def load_backbone(backbone: nn.Module, source: str, prefix: str | None = None) -> None:
+def load_backbone(
+    backbone: nn.Module,
+    source: str,
+    prefix: str | None = None,
+    allow_missing: Sequence[str] = (),
+) -> None:
     """Fill a backbone from a checkpoint of itself or of a model that contains it.
 
     Args:
         backbone: a ``Sapiens2``.
         source: see ``read_checkpoint``.
         prefix: which of several backbones in the checkpoint; none needed otherwise.
+        allow_missing: shell patterns of weights that may keep their values, with a
+            warning.
 
     Raises:
-        CheckpointError: if a weight is missing or has another shape.
+        CheckpointError: if another weight is missing, or one has another shape.
     """
     state = read_checkpoint(source)['state_dict']
     if prefix is not None:
         state = {k: v for k, v in state.items() if k.startswith(prefix)} or state
     found = match(state, backbone, source)
-    check_training(found, source)
+    if warning := check_training(found, source, allow_missing):
+        print_log(warning, logger='current', level=logging.WARNING)
+    own = backbone.state_dict()
+    found.state.update({key: own[key] for key in found.missing})
     fill_parameters(backbone, found.state)
     backbone.load_state_dict(found.state, strict=False)
     log_summary(found, f'{source} into the backbone')

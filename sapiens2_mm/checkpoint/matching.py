@@ -76,9 +76,8 @@ def match(state: dict[str, Tensor], model: nn.Module, source: str) -> Match:
     teacher is taken, unless the model has a teacher itself.
 
     Raises:
-        CheckpointError: if no key matches, the window tokenizer of a 4K model is on
-            one side only, the backbone of the checkpoint has more blocks, or it holds
-            adapters or quantized weights.
+        CheckpointError: if no key matches, the checkpoint has a window tokenizer (4K)
+            or blocks that the model lacks, or it holds adapters or quantized weights.
     """
     names = {**dict(model.named_parameters()), **_persistent_buffers(model)}
     if not any('lora_' in name for name in names):  # a run with adapters of its own
@@ -193,13 +192,6 @@ def _check_backbone(found: Match, unknown: list[str], source: str) -> None:
         if extra:
             lacks = f'the model lacks {listed(extra)}'
             raise CheckpointError(f'{source} is {kind}: {lacks}; {advice}')
-    lost = [k for k in found.missing if k.startswith(f'{found.backbone}tokenizer.')]
-    if lost:
-        raise CheckpointError(
-            f'the model has a window tokenizer (use_tokenizer=True), {source} is a 1K '
-            f'checkpoint without one: it lacks {listed(lost)}; load a 4K checkpoint '
-            'or set use_tokenizer=False'
-        )
 
 
 def is_last_layer(key: str) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 
-from .errors import CheckpointError
+from .errors import CheckpointError, listed
 from .matching import Match, is_last_layer
 
 # Computed by formula where a file (of transformers) does not bring it.
@@ -13,6 +13,17 @@ COMPUTED = ('rope_embed.periods', 'num_batches_tracked')
 
 def _needed(missing: list[str]) -> list[str]:
     return [key for key in missing if not key.endswith(COMPUTED)]
+
+
+def _check_tokenizer(found: Match, source: str, missing: list[str]) -> None:
+    lost = [key for key in missing if key.startswith(f'{found.backbone}tokenizer.')]
+    if lost:
+        raise CheckpointError(
+            f'the model has a window tokenizer (use_tokenizer=True), {source} is a 1K '
+            f'checkpoint without one: it lacks {listed(lost)}; load a 4K checkpoint, '
+            'set use_tokenizer=False, or, to train a new one, set '
+            "allow_missing=['*tokenizer.*'] of init_cfg or default_hooks.load"
+        )
 
 
 def _misfit(found: Match, start: str, advice: str) -> CheckpointError:
@@ -25,6 +36,7 @@ def check_inference(found: Match, source: str) -> None:
     Raises:
         CheckpointError: names the keys and both shapes.
     """
+    _check_tokenizer(found, source, found.missing)
     if _needed(found.missing) or found.mismatched:
         advice = 'Use the config this checkpoint was made with'
         start = f'{source} does not fit the model ({found.summary()})'
@@ -40,7 +52,7 @@ def check_training(
         found: what fits.
         source: for messages.
         allow_missing: shell patterns of further names that may start untrained, such as
-            ``'*.adapter.*'``.
+            ``'*.adapter.*'``, or ``'*tokenizer.*'`` to go on from 1K to 4K.
 
     Returns:
         A warning about what starts untrained, None if nothing does.
@@ -55,6 +67,7 @@ def check_training(
         if key.startswith(found.backbone)
         and not any(fnmatchcase(key, pattern) for pattern in allow_missing)
     ]
+    _check_tokenizer(found, source, lost)
     wrong = {key: shapes[key] for key in shapes if not is_last_layer(key)}
     if lost or wrong:
         broken = replace(found, missing=lost, unexpected=[], mismatched=wrong)

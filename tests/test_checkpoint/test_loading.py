@@ -93,11 +93,13 @@ def test_pose_head_of_an_official_file_needs_no_hook(build, save):
     assert torch.equal(model.head.conv_pose.weight, saved.head.conv_pose.weight)
 
 
-@pytest.mark.parametrize('size', [(64, 64), (96, 64), (128, 96)])
+@pytest.mark.parametrize('use_tokenizer', [False, True])
+@pytest.mark.parametrize('size', [(64, 128), (192, 64), (128, 192)])
 @pytest.mark.parametrize('task', ['pose', 'seg', 'normal'])
-def test_input_size_does_not_matter(task, size, build, save):
-    path = save(official(build(task)))
-    model = build(task, seed=1, img_size=size)
+def test_input_size_does_not_matter(task, size, use_tokenizer, build, save):
+    saved = build(task, use_tokenizer=use_tokenizer, img_size=(128, 64))
+    path = save(official(saved))
+    model = build(task, seed=1, use_tokenizer=use_tokenizer, img_size=size)
     found = match(read_checkpoint(path)['state_dict'], model, path)
     assert not found.missing and not found.unexpected and not found.mismatched
 
@@ -192,9 +194,30 @@ def test_4k_and_1k_are_not_mixed_up(way, build, save):
             if way == 'inference':
                 load_for_inference(model, path)
             elif way == 'train':
-                match(state, model, path)
+                check_training(match(state, model, path), path)
             else:
                 load_backbone(model.backbone, path)
+
+
+def test_1k_weights_start_a_4k_backbone_if_asked_for(build, save, log):
+    saved = build('normal', img_size=(128, 128)).backbone
+    path = save(saved.state_dict(), '1k.safetensors')
+    init_cfg = dict(type='Pretrained', checkpoint=path, allow_missing=['*tokenizer.*'])
+    tiny = dict(use_tokenizer=True, img_size=(128, 128))
+    model = MODELS.build(backbone_cfg(init_cfg=init_cfg, **tiny))
+    model.init_weights()
+    (warning,) = [text for text in log.messages if 'start untrained' in text]
+    assert 'missing in the checkpoint: tokenizer.' in warning
+    own = model.state_dict()
+    assert all(torch.equal(own[k], v) for k, v in saved.state_dict().items())
+    assert own['tokenizer.w_cls'].std() > 0.01
+    assert own['tokenizer.blocks.0.ffn.w12.weight'].std() < 0.03  # as a new backbone
+    assert own['tokenizer.blocks.0.ffn.w12.bias'].abs().max() == 0
+    for key in saved.state_dict():  # nothing but what was named may be missing
+        if key.endswith('attn.wq.weight'):
+            short = {k: v for k, v in saved.state_dict().items() if k != key}
+            with pytest.raises(CheckpointError, match=key):
+                load_backbone(model, save(short), allow_missing=['*tokenizer.*'])
 
 
 def test_student_and_teacher_of_a_4k_run_fill_a_4k_model(build, save):

@@ -48,7 +48,8 @@ class LoadCheckpointHook(Hook):
 
     Args:
         allow_missing: shell patterns of weights inside the backbone that ``load_from``
-            may leave untrained, such as ``'*.adapter.*'``.
+            may leave untrained, such as ``'*.adapter.*'``, or ``'*tokenizer.*'`` for
+            1K weights in a 4K model.
     """
 
     priority = 'VERY_HIGH'  # before hooks that read the weights, such as EMAHook
@@ -98,7 +99,8 @@ class LoadCheckpointHook(Hook):
         own = model.state_dict()
         for key in [*found.missing, *found.mismatched]:
             computed = key.startswith(found.backbone) and key.endswith(COMPUTED)
-            if key.startswith(_HEADS) or computed:
+            new = key.startswith((*_HEADS, f'{found.backbone}tokenizer.'))
+            if new or computed:
                 found.state[key] = own[key]  # or mmengine would warn once more
         if not runner._resume:  # a file that is resumed from may be deleted soon
             fill_parameters(model, found.state)

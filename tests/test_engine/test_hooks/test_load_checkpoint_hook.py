@@ -192,6 +192,24 @@ def test_added_weights_of_the_backbone_must_be_named(save, tmp_path, lines):
     assert [text for _, text in lines if 'start untrained' in text]
 
 
+def test_1k_weights_start_a_4k_model_if_asked_for(save, tmp_path, lines):
+    saved = weights(ToyModel(img_size=64))
+    path = save(saved)
+    tall = dict(use_tokenizer=True, img_size=64)
+    with pytest.raises(CheckpointError, match=r"1K.*allow_missing=\['\*tokenizer"):
+        toy_runner(tmp_path, ToyModel(**tall), load_from=path).train()
+    hook = dict(type='sapiens2_mm.LoadCheckpointHook', allow_missing=['*tokenizer.*'])
+    runner = toy_runner(
+        tmp_path, ToyModel(**tall), load_from=path, extra_hooks=dict(load=hook)
+    )
+    start(runner)
+    (warning,) = [text for _, text in lines if 'start untrained' in text]
+    assert 'missing in the checkpoint: backbone.tokenizer.' in warning
+    assert not [text for _, text in lines if 'do not match exactly' in text]
+    own = weights(runner.model)
+    assert all(torch.equal(own[key], value) for key, value in saved.items())
+
+
 def test_load_from_copies_nothing_and_keeps_the_parameters(save, tmp_path):
     saved = weights(ToyModel())
     runner = toy_runner(tmp_path, load_from=save(saved))
