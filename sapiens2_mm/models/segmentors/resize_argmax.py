@@ -1,5 +1,7 @@
 """From logits to a label map of the original size, without the large logits."""
 
+from collections.abc import Callable
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -13,6 +15,7 @@ def resize_and_argmax(
     size: tuple[int, int],
     align_corners: bool = False,
     max_elements: int = _MAX_ELEMENTS,
+    prepare: Callable[[Tensor], Tensor] | None = None,
 ) -> Tensor:
     """Most likely class per pixel after a bilinear resize of the logits.
 
@@ -25,21 +28,23 @@ def resize_and_argmax(
         size: (height, width) of the result.
         align_corners: of the resize.
         max_elements: resized logits with at most so many elements are made at once.
+        prepare: change of some planes (c, H, W), each on its own, before the resize.
 
     Returns:
         (height, width) int64; the lowest class wins a tie.
     """
-    resize = logits.shape[1:] != tuple(size)
 
     def planes(part: Tensor) -> Tensor:
-        part = part.float()
-        if resize:
+        part = (prepare(part) if prepare else part).float()
+        if part.shape[1:] != tuple(size):
             part = F.interpolate(
                 part[None], size, mode='bilinear', align_corners=align_corners
             )[0]
         return part
 
-    if not resize or len(logits) * size[0] * size[1] <= max_elements:
+    pixels = max(logits[0].numel(), size[0] * size[1])
+    ready = prepare is None and logits.shape[1:] == tuple(size)
+    if ready or len(logits) * pixels <= max_elements:
         return planes(logits).argmax(0)
     best = planes(logits[:1])[0]
     dtype = torch.uint8 if len(logits) <= 256 else torch.int32

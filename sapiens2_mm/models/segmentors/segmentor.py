@@ -1,12 +1,14 @@
 """Encoder-decoder segmentor that predicts in little memory [mmseg]."""
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from mmengine.config import ConfigDict
 from mmengine.structures import PixelData
+from mmseg.models.decode_heads.decode_head import BaseDecodeHead
 from mmseg.models.segmentors import EncoderDecoder
 from mmseg.structures import SegDataSample
 from torch import Tensor
@@ -27,6 +29,9 @@ class Sapiens2Segmentor(EncoderDecoder):
     In slide mode, windows are averaged row by row of windows, and finished rows are
     turned into labels at once, if the network sees the picture at its original size.
     Any other picture is averaged as a whole, in place.
+
+    Sides that do not fit the stride of the backbone are padded with 0, the mean color,
+    to the right and below, and the logits are cut to the sides that were there.
 
     Args:
         test_cfg: ``mode`` ``'whole'`` (default) or ``'slide'`` with ``crop_size`` and
@@ -83,6 +88,10 @@ class Sapiens2Segmentor(EncoderDecoder):
             meta = dict(ori_shape=size, img_shape=size, pad_shape=size)
             data_samples = [SegDataSample(metainfo=meta) for _ in inputs]
         metas = [data_sample.metainfo for data_sample in data_samples]
+        plain_head = type(self.decode_head).predict is BaseDecodeHead.predict
+        if self.test_cfg['mode'] == 'whole' and plain_head:
+            logits = self.decode_head(self.extract_feat(self._padded(inputs)))
+            return self._label(logits, data_samples, tuple(inputs.shape[2:]))
         if self.test_cfg['mode'] == 'whole':
             return self.postprocess_result(
                 self.encode_decode(inputs, metas), data_samples
@@ -96,31 +105,72 @@ class Sapiens2Segmentor(EncoderDecoder):
             data_sample.pred_sem_seg = PixelData(data=labels)
         return data_samples
 
+    def encode_decode(self, inputs: Tensor, batch_img_metas: list[dict]) -> Tensor:
+        """Logits (B, C, H, W) at the size of the input, whatever its sides are."""
+        padded = self._padded(inputs)
+        if padded is inputs:
+            return super().encode_decode(inputs, batch_img_metas)
+        logits = super().encode_decode(padded, [dict(img_shape=padded.shape[2:])])
+        return logits[..., : inputs.shape[2], : inputs.shape[3]]
+
     def postprocess_result(
         self, seg_logits: Tensor, data_samples: list[SegDataSample]
     ) -> list[SegDataSample]:
         """Results from (B, C, H, W) logits at the size of the network's input."""
+        return self._label(seg_logits, data_samples)
+
+    def _label(
+        self,
+        seg_logits: Tensor,
+        data_samples: list[SegDataSample],
+        network_size: tuple[int, int] | None = None,
+    ) -> list[SegDataSample]:
+        """Results from logits; those of another size first take the network's."""
         for logits, data_sample in zip(seg_logits, data_samples, strict=True):
             meta = data_sample.metainfo
-            left, right, top, bottom = _padding(meta)
-            height, width = logits.shape[1:]
-            logits = logits[:, top : height - bottom, left : width - right]
-            if meta.get('flip'):
-                logits = logits.flip(
-                    -1 if meta['flip_direction'] == 'horizontal' else -2
-                )
+            undo = partial(self._undo, meta=meta, network_size=network_size)
             size = tuple(meta['ori_shape'][:2])
             if self.test_cfg.get('return_logits', False):
                 logits = F.interpolate(
-                    logits[None].float(),
+                    undo(logits)[None].float(),
                     size,
                     mode='bilinear',
                     align_corners=self.align_corners,
                 )[0]
                 data_sample.seg_logits = PixelData(data=logits)
-            labels = resize_and_argmax(logits, size, self.align_corners)
+                labels = logits.argmax(0)
+            else:
+                labels = resize_and_argmax(
+                    logits, size, self.align_corners, prepare=undo
+                )
             data_sample.pred_sem_seg = PixelData(data=labels[None])
         return data_samples
+
+    def _undo(
+        self, planes: Tensor, meta: dict, network_size: tuple[int, int] | None
+    ) -> Tensor:
+        """Some planes (c, H, W) of logits without padding and flip of the pipeline."""
+        if network_size is not None:
+            size = dict(img_shape=torch.Size(self._fitting(network_size)))
+            planes = self.decode_head.predict_by_feat(planes[None], [size])[0]
+            planes = planes[:, : network_size[0], : network_size[1]]
+        left, right, top, bottom = _padding(meta)
+        height, width = planes.shape[1:]
+        planes = planes[:, top : height - bottom, left : width - right]
+        if meta.get('flip'):
+            planes = planes.flip(-1 if meta['flip_direction'] == 'horizontal' else -2)
+        return planes
+
+    def _fitting(self, size: Sequence[int]) -> list[int]:
+        """Sides rounded up to multiples of the backbone's stride."""
+        stride = getattr(self.backbone, 'stride', 1)
+        return [-(-side // stride) * stride for side in size]
+
+    def _padded(self, inputs: Tensor) -> Tensor:
+        (height, width), size = inputs.shape[2:], self._fitting(inputs.shape[2:])
+        if size == [height, width]:
+            return inputs
+        return F.pad(inputs, (0, size[1] - width, 0, size[0] - height))
 
     def slide_inference(self, inputs: Tensor, batch_img_metas: list[dict]) -> Tensor:
         """Averaged window logits (B, C, H, W) at the size of the input."""

@@ -11,7 +11,8 @@ from mmseg.models import EncoderDecoder
 from mmseg.structures import SegDataSample
 from torch import nn
 
-from sapiens2_mm.models import Sapiens2Segmentor
+from sapiens2_mm.models import Sapiens2SegHead, Sapiens2Segmentor
+from sapiens2_mm.models.segmentors.resize_argmax import resize_and_argmax
 from sapiens2_mm.registry import MODELS
 
 CONFIG = dict(
@@ -135,6 +136,73 @@ def test_slide_on_one_window_equals_whole():
     (a,) = slide.predict(inputs, samples((64, 48)))
     (b,) = build().predict(inputs, samples((64, 48)))
     assert torch.equal(a.pred_sem_seg.data, b.pred_sem_seg.data)
+
+
+def build_4k(**kwargs):
+    """A window tokenizer, and logits of half the sides of the input."""
+    cfg = copy.deepcopy(CONFIG)
+    cfg['backbone'].update(use_tokenizer=True, img_size=(128, 64))
+    cfg['decode_head'].update(
+        deconv_out_channels=(8,) * 5, deconv_kernel_sizes=(4,) * 5
+    )
+    return build(**{**cfg, **kwargs})
+
+
+@torch.no_grad()
+@pytest.mark.parametrize('size', [(128, 64), (300, 200), (40, 30)])
+def test_small_logits_equal_mmseg_and_are_not_enlarged_at_once(size, monkeypatch):
+    model = build_4k()
+    host = build_4k(type='mmseg.EncoderDecoder', test_cfg=dict(mode='whole'))
+    host.load_state_dict(model.state_dict())
+    inputs, meta = torch.randn(2, 3, 128, 64), dict(ori_shape=size)
+    meta.update(img_shape=(128, 64), pad_shape=(128, 64))
+    meta.update(flip=True, flip_direction='horizontal')
+
+    def predict(model):
+        batch = [SegDataSample(metainfo=meta) for _ in inputs]
+        return [each.pred_sem_seg.data for each in model.predict(inputs, batch)]
+
+    expected, planes = predict(host), []
+    head = Sapiens2SegHead.predict_by_feat
+
+    def counted(self, logits, metas):
+        planes.append(logits.shape[1])
+        return head(self, logits, metas)
+
+    monkeypatch.setattr(Sapiens2SegHead, 'predict_by_feat', counted)
+    for max_elements in (2**24, 0):
+        planes.clear()
+        monkeypatch.setattr(
+            resize_and_argmax, '__defaults__', (False, max_elements, None)
+        )
+        for ours, theirs in zip(predict(model), expected, strict=True):
+            assert torch.equal(ours, theirs)
+        assert max(planes) == (5 if max_elements else 1)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize('mode', ['whole', 'slide'])
+def test_sides_that_do_not_fit_the_windows_are_padded_and_cut(mode):
+    slides = dict(crop_size=(128, 128), stride=(64, 64)) if mode == 'slide' else {}
+    model = build_4k(test_cfg=dict(mode=mode, **slides))
+    inputs = torch.randn(1, 3, 100, 90)
+    (result,) = model.predict(inputs)
+    logits = model.decode_head(model.backbone(F.pad(inputs, (0, 38, 0, 28))))
+    logits = F.interpolate(logits, (128, 128), mode='bilinear')[0, :, :100, :90]
+    assert torch.equal(result.pred_sem_seg.data[0], logits.argmax(0))
+
+
+@torch.no_grad()
+def test_4k_slide_on_one_window_equals_whole_and_takes_any_picture():
+    cfg = dict(mode='slide', crop_size=(128, 64), stride=(96, 48))
+    slide, inputs = build_4k(test_cfg=cfg), torch.randn(1, 3, 300, 217)
+    window = inputs[..., :128, :64]
+    (a,), (b,) = slide.predict(window), build_4k().predict(window)
+    assert torch.equal(a.pred_sem_seg.data, b.pred_sem_seg.data)
+    host = build_4k(type='mmseg.EncoderDecoder', test_cfg=cfg)
+    expected = host.slide_inference(inputs, [dict(img_shape=(300, 217))])
+    (result,) = slide.predict(inputs)
+    assert torch.equal(result.pred_sem_seg.data[0], expected[0].argmax(0))
 
 
 @torch.no_grad()
