@@ -37,8 +37,9 @@ class DenseDataSample(BaseDataElement):
 
     The camera frame is X right, Y down, Z forward; pixel centers lie at integer
     coordinates. Maps are (C, H, W) tensors, float32 unless said otherwise. In
-    training, ``gt_*`` maps have the size of the network input; at test time that of
-    the original image, as have all ``pred_*`` maps.
+    training, ``gt_*`` maps have the size of the network input, or a whole part of it
+    (``map_stride`` of the resize); at test time that of the original image, as have
+    all ``pred_*`` maps.
 
     ================== ===== =====================================================
     field              C     content

@@ -61,6 +61,7 @@ def resize_sample(
     size: tuple[int, int],
     interpolation: int = cv2.INTER_LINEAR,
     with_maps: bool = True,
+    map_stride: int = 1,
 ) -> None:
     """Resize the image, its maps and its cameras.
 
@@ -69,19 +70,27 @@ def resize_sample(
         size: (height, width).
         interpolation: of OpenCV, for the image and linear maps.
         with_maps: whether the maps change with the image.
+        map_stride: sides of the new image over those of the new maps. Each map is
+            made from the one there is, not from one of the image's size.
     """
     height, width = results['img'].shape[:2]
-    for name in ['img', *(present_maps(results) if with_maps else ())]:
+    map_size = (size[0] // map_stride, size[1] // map_stride)
+    new_sizes = {'img': size}
+    if with_maps:
+        new_sizes.update(dict.fromkeys(present_maps(results), map_size))
+    for name, new_size in new_sizes.items():
         if is_linear(name):
             results[name] = cv2.resize(
-                results[name], size[::-1], interpolation=interpolation
+                results[name], new_size[::-1], interpolation=interpolation
             )
         else:
-            results[name] = resize_nearest(results[name], size)
+            results[name] = resize_nearest(results[name], new_size)
     results['img_shape'] = size
     # the true factors, after rounding to whole pixels
     factors = (size[1] / width, size[0] / height)
     update_cameras(results, scaled_camera, *factors, maps=with_maps)
+    if with_maps and map_stride > 1:
+        shrink_map_camera(results, map_stride)
 
 
 def pad(
@@ -130,6 +139,14 @@ def flipped_camera(matrix: np.ndarray, width: int) -> np.ndarray:
     matrix[0, 1] *= -1
     matrix[0, 2] = width - 1 - matrix[0, 2]
     return matrix
+
+
+def shrink_map_camera(results: dict[str, Any], map_stride: int) -> None:
+    """Let ``map_intrinsics`` describe maps ``map_stride`` times as small."""
+    if 'map_intrinsics' in results:
+        results['map_intrinsics'] = scaled_camera(
+            results['map_intrinsics'], 1 / map_stride, 1 / map_stride
+        )
 
 
 def update_cameras(

@@ -4,11 +4,25 @@ from math import floor
 from typing import Any, Literal
 
 import cv2
+import numpy as np
 
 from sapiens2_mm.registry import TRANSFORMS
 
 from .base import Transform, check_choice
-from .maps import pad, present_maps, resize_sample, shifted_camera, update_cameras
+from .maps import (
+    pad,
+    present_maps,
+    resize_nearest,
+    resize_sample,
+    shifted_camera,
+    update_cameras,
+)
+
+
+def check_stride(name: str, size: tuple[int, int], stride: int) -> None:
+    """Raise ``ValueError`` unless both sides are multiples of a positive stride."""
+    if stride < 1 or size[0] % stride or size[1] % stride:
+        raise ValueError(f'{name} must divide size {tuple(size)}, got {stride}')
 
 
 @TRANSFORMS.register_module()
@@ -27,6 +41,12 @@ class Letterbox(Transform):
             validation and takes the floor in its inference tools.
         with_maps: resize the maps too. At test time they stay at their original size,
             where predictions are compared with them.
+        map_stride: sides of the network input over those of the resized maps: 2 for
+            targets of 2K at an input of 4K. Image and padding then fill whole pixels
+            of the maps.
+
+    Raises:
+        ValueError: if ``map_stride`` does not divide both sides.
 
     Source: Sapiens2 official repository, normal, pointmap and albedo pipelines.
     """
@@ -36,37 +56,49 @@ class Letterbox(Transform):
         size: tuple[int, int],
         rounding: Literal['round', 'floor'] = 'round',
         with_maps: bool = True,
+        map_stride: int = 1,
     ) -> None:
         check_choice('Letterbox: rounding', rounding, ('round', 'floor'))
+        check_stride('Letterbox: map_stride', size, map_stride)
         self.size = tuple(size)
         self.rounding = rounding
         self.with_maps = with_maps
+        self.map_stride = map_stride
 
     def transform(self, results: dict[str, Any]) -> dict[str, Any]:
         height, width = results['img'].shape[:2]
         scale = min(self.size[0] / height, self.size[1] / width)
         to_whole = round if self.rounding == 'round' else floor
+        unit = self.map_stride
         # a tiny surplus keeps 1024 * (768 / 768) from falling to 1023
         new_height, new_width = (
-            min(max(to_whole(side * scale + 1e-9), 1), limit)
+            unit * min(max(to_whole(side * scale / unit + 1e-9), 1), limit // unit)
             for side, limit in zip((height, width), self.size, strict=True)
         )
-        left = (self.size[1] - new_width) // 2
+        left = (self.size[1] - new_width) // unit // 2 * unit
         right = self.size[1] - new_width - left
-        top = (self.size[0] - new_height) // 2
+        top = (self.size[0] - new_height) // unit // 2 * unit
         bottom = self.size[0] - new_height - top
-        results['padding'] = (left, right, top, bottom)
-        resize_sample(results, (new_height, new_width), with_maps=self.with_maps)
-        for name in ['img', *(present_maps(results) if self.with_maps else ())]:
-            results[name] = pad(results[name], results['padding'])
+        results['padding'] = padding = (left, right, top, bottom)
+        new_size = (new_height, new_width)
+        resize_sample(results, new_size, with_maps=self.with_maps, map_stride=unit)
+        results['img'] = pad(results['img'], padding)
         results['img_shape'] = self.size
-        update_cameras(results, shifted_camera, -left, -top, maps=self.with_maps)
+        update_cameras(results, shifted_camera, -left, -top, maps=False)
+        if self.with_maps:
+            padding = tuple(side // unit for side in padding)
+            for name in present_maps(results):
+                results[name] = pad(results[name], padding)
+            if 'map_intrinsics' in results:
+                results['map_intrinsics'] = shifted_camera(
+                    results['map_intrinsics'], -padding[0], -padding[2]
+                )
         return results
 
     def __repr__(self) -> str:
         return (
             f'{type(self).__name__}(size={self.size}, rounding={self.rounding!r}, '
-            f'with_maps={self.with_maps})'
+            f'with_maps={self.with_maps}, map_stride={self.map_stride})'
         )
 
 
@@ -81,6 +113,10 @@ class DenseResize(Transform):
         area_when_shrinking: average over pixels if the width shrinks, else bilinear.
         with_maps: resize the maps too, see ``Letterbox``. Normals are not corrected
             for the stretch.
+        map_stride: see ``Letterbox``.
+
+    Raises:
+        ValueError: if ``map_stride`` does not divide both sides.
 
     Source: Sapiens2 official repository, matting pipeline.
     """
@@ -90,15 +126,18 @@ class DenseResize(Transform):
         size: tuple[int, int],
         area_when_shrinking: bool = True,
         with_maps: bool = True,
+        map_stride: int = 1,
     ) -> None:
+        check_stride('DenseResize: map_stride', size, map_stride)
         self.size = tuple(size)
         self.area_when_shrinking = area_when_shrinking
         self.with_maps = with_maps
+        self.map_stride = map_stride
 
     def transform(self, results: dict[str, Any]) -> dict[str, Any]:
         shrinks = self.size[1] < results['img'].shape[1] and self.area_when_shrinking
         method = cv2.INTER_AREA if shrinks else cv2.INTER_LINEAR
-        resize_sample(results, self.size, method, self.with_maps)
+        resize_sample(results, self.size, method, self.with_maps, self.map_stride)
         results['padding'] = (0, 0, 0, 0)
         return results
 
@@ -106,7 +145,7 @@ class DenseResize(Transform):
         return (
             f'{type(self).__name__}(size={self.size}, '
             f'area_when_shrinking={self.area_when_shrinking}, '
-            f'with_maps={self.with_maps})'
+            f'with_maps={self.with_maps}, map_stride={self.map_stride})'
         )
 
 
@@ -126,17 +165,25 @@ class AreaCubicResize(Transform):
         size: (height, width) of the result.
         enlarge: interpolation of an image that becomes wider, ``'bicubic'`` or
             ``'bilinear'``.
+        label_stride: sides of the result over those of the masks: 2 for labels of 2K
+            at an input of 4K. Above 1 a label is that under the center of its pixel,
+            not under the corner.
 
     Raises:
-        ValueError: for another interpolation.
+        ValueError: for another interpolation, or a stride that does not divide both
+            sides.
 
     Source: official repository, first public release, segmentation transforms.
     """
 
-    def __init__(self, size: tuple[int, int], enlarge: str = 'bicubic') -> None:
+    def __init__(
+        self, size: tuple[int, int], enlarge: str = 'bicubic', label_stride: int = 1
+    ) -> None:
         check_choice('AreaCubicResize: enlarge', enlarge, list(_ENLARGE))
+        check_stride('AreaCubicResize: label_stride', size, label_stride)
         self.size = size
         self.enlarge = enlarge
+        self.label_stride = label_stride
 
     def transform(self, results: dict[str, Any]) -> dict[str, Any]:
         height, width = self.size
@@ -146,13 +193,20 @@ class AreaCubicResize(Transform):
             results['img'], (width, height), interpolation=interpolation
         )
         for key in results.get('seg_fields', []):
-            results[key] = cv2.resize(
-                results[key], (width, height), interpolation=cv2.INTER_NEAREST
-            )
+            results[key] = self._resized_labels(results[key])
         results['img_shape'] = results['pad_shape'] = (height, width)
         results['scale_factor'] = (width / old_width, height / old_height)
         results['keep_ratio'] = False
         return results
 
+    def _resized_labels(self, labels: np.ndarray) -> np.ndarray:
+        height, width = (side // self.label_stride for side in self.size)
+        if self.label_stride > 1:
+            return resize_nearest(labels, (height, width))
+        return cv2.resize(labels, (width, height), interpolation=cv2.INTER_NEAREST)
+
     def __repr__(self) -> str:
-        return f'{type(self).__name__}(size={self.size}, enlarge={self.enlarge!r})'
+        return (
+            f'{type(self).__name__}(size={self.size}, enlarge={self.enlarge!r}, '
+            f'label_stride={self.label_stride})'
+        )

@@ -132,6 +132,7 @@ class PointmapHead(DenseHead):
             for name in ('gt_pointmap', 'gt_mask', 'gt_scale', 'intrinsics')
         )
         pred = resize_map(pred.float(), target.shape[-2:])
+        intrinsics = of_maps(intrinsics, target, data_samples[0])
         target = target * scale[:, :, None, None]
         depth = mean_depth(target, mask)
         return add_losses(
@@ -171,6 +172,18 @@ class PointmapHead(DenseHead):
         canonical, scales = self(feats)
         scales = scales.float().clamp(min=1e-6)
         return canonical.float() / scales[:, :, None, None], scales
+
+
+def of_maps(intrinsics: Tensor, maps: Tensor, sample: DenseDataSample) -> Tensor:
+    """(B, 3, 3) cameras of the network input, for maps that are smaller than it."""
+    sides = tuple(sample.get('img_shape', maps.shape[-2:]))
+    if sides == tuple(maps.shape[-2:]):
+        return intrinsics
+    factors = [new / old for new, old in zip(maps.shape[-2:], sides, strict=True)]
+    scale = intrinsics.new_tensor([factors[1], factors[0], 1])[:, None]
+    # pixel centers lie at integers, so the picture begins at -0.5
+    half = intrinsics.new_tensor([[0, 0, 0.5], [0, 0, 0.5], [0, 0, 0]])
+    return (intrinsics + half) * scale - half
 
 
 def mean_depth(points: Tensor, mask: Tensor) -> Tensor:

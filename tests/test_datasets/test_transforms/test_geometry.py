@@ -132,6 +132,31 @@ def test_carried_points_reproject_onto_their_pixels(seed):
     assert np.abs(pixels - np.stack([cols, rows], -1)).max() <= 0.5 + 1e-4
 
 
+@pytest.mark.parametrize('size', [(128, 96), (60, 80), (48, 200)])
+@pytest.mark.parametrize('cls', [Letterbox, DenseResize])
+def test_maps_of_half_the_sides_show_what_the_image_shows(cls, size):
+    results = cls(size, map_stride=2)(scene())
+    mask = results['gt_mask']
+    rows, cols = np.nonzero(mask)
+    height, width = size[0] // 2, size[1] // 2
+    assert mask.shape == (height, width) and mask.sum() > 50
+    # a value comes from the original pixel under its center
+    points = project(results['gt_pointmap'][mask], results['map_intrinsics'])
+    enlarged = np.maximum(1, results['map_intrinsics'][[0, 1], [0, 1]] / (90, 95))
+    error = np.abs(points - np.stack([cols, rows], -1))
+    assert (error <= 0.5 * enlarged + 1e-4).all()
+    # and a map pixel covers 2x2 pixels of the image
+    blocks = results['img'].reshape(height, 2, width, 2, 3).mean((1, 3), float)
+    source = results['gt_albedo'][..., :2] * (72, 96)
+    inner = mask & (blocks[..., :2] > 1).all(-1)
+    assert np.abs(blocks[..., :2] - source)[inner].max() < 1.1
+    # the camera of the image differs from theirs by the stride alone
+    half = results['intrinsics'] + [[0, 0, 0.5], [0, 0, 0.5], [0, 0, 0]]
+    half[:2] /= 2
+    half[:2, 2] -= 0.5
+    np.testing.assert_allclose(results['map_intrinsics'], half, atol=1e-9)
+
+
 def cross_products(points, mask):
     """Normals from the differences to the right and lower neighbor, not normalized."""
     right = points[:-1, 1:] - points[:-1, :-1]

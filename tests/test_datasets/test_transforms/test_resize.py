@@ -41,7 +41,20 @@ class TestAreaCubicResize:
         assert after['img_shape'] == after['pad_shape'] == size
         assert after['scale_factor'] == (size[1] / 30, size[0] / 40)
 
+    def test_labels_of_half_the_sides_come_from_the_pixel_under_their_center(self):
+        labels = np.arange(40 * 30).reshape(40, 30) % 251
+        before = dict(
+            img=noise(), gt_seg_map=labels.astype(np.uint8), seg_fields=['gt_seg_map']
+        )
+        resize = make('AreaCubicResize', size=(80, 20), label_stride=2)
+        after = resize.transform(dict(before))
+        assert after['img'].shape == (80, 20, 3) and after['img_shape'] == (80, 20)
+        expected = labels[:, [1, 4, 7, 10, 13, 16, 19, 22, 25, 28]]
+        assert np.array_equal(after['gt_seg_map'], expected)
+
     def test_error(self):
+        with pytest.raises(ValueError, match=r'label_stride must divide .*got 3'):
+            make('AreaCubicResize', size=(80, 20), label_stride=3)
         with pytest.raises(ValueError, match=r"enlarge must be one of .*got 'area'"):
             make('AreaCubicResize', size=(2, 2), enlarge='area')
 
@@ -67,6 +80,20 @@ def test_letterbox_padding(size, floor_padding, round_padding):
         assert results['img'].shape == (128, 96, 3)
         inner = results['img'][top : 128 - bottom, left : 96 - right]
         assert (inner == 9).all() and results['img'].sum() == inner.sum()
+
+
+def test_letterbox_of_half_sized_maps_fills_whole_pixels_of_them():
+    results = dict(
+        img=np.full((35, 200, 3), 9, np.uint8), gt_mask=np.ones((35, 200), bool)
+    )
+    results = Letterbox((128, 96), map_stride=2)(results)
+    assert results['padding'] == (0, 0, 56, 56)  # 16.8 rows, 8 of the map
+    assert (results['img'][56:72] == 9).all() and results['img'].sum() == 16 * 96 * 27
+    assert results['gt_mask'].shape == (64, 48)
+    assert results['gt_mask'][28:36].all() and results['gt_mask'].sum() == 8 * 48
+    for cls in (Letterbox, DenseResize):
+        with pytest.raises(ValueError, match=r'map_stride must divide .*got 5'):
+            cls((128, 96), map_stride=5)
 
 
 @pytest.mark.parametrize('area', [True, False])

@@ -1,5 +1,6 @@
 """Heads of normals, pointmaps, albedo, depth and mattes."""
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
@@ -7,6 +8,7 @@ from safetensors.torch import load_file
 from tiny_dense_heads import HEADS, TINY, tiny_head
 from torch import nn
 
+from sapiens2_mm.datasets.transforms.maps import scaled_camera
 from sapiens2_mm.models import (
     AlbedoHead,
     DepthHead,
@@ -15,7 +17,7 @@ from sapiens2_mm.models import (
     PointmapHead,
 )
 from sapiens2_mm.models.heads.dense_head import stack_targets
-from sapiens2_mm.models.heads.pointmap_head import mean_depth
+from sapiens2_mm.models.heads.pointmap_head import mean_depth, of_maps
 from sapiens2_mm.structures import DenseDataSample
 
 REFERENCE = dict(
@@ -248,6 +250,17 @@ def test_pointmap_losses_see_the_right_units(monkeypatch):
     ratio = (canonical[:, 2].log() - points[:, 2].log()).flatten()
     expected = (ratio.square().mean() - 0.5 * ratio.mean() ** 2).sqrt()
     torch.testing.assert_close(losses['loss_silog'], expected)
+
+
+def test_camera_of_smaller_pointmaps_is_that_of_their_pixels():
+    camera = np.array([[900.0, 0, 700.2], [0, 950.0, 401.7], [0, 0, 1]])
+    intrinsics = torch.tensor(camera)[None]
+    sample = DenseDataSample(metainfo=dict(img_shape=(1024, 768)))
+    maps = torch.zeros(1, 3, 1024, 768)
+    assert of_maps(intrinsics, maps, sample) is intrinsics
+    expected = scaled_camera(camera, 0.25, 0.5)
+    result = of_maps(intrinsics, maps[..., ::2, ::4], sample)
+    torch.testing.assert_close(result[0], torch.tensor(expected))
 
 
 def test_missing_annotation_is_named():
