@@ -22,7 +22,7 @@ from mmpose.codecs import UDPHeatmap
 from mmpose.evaluation.functional import pose_pck_accuracy
 from mmpose.models.losses import KeypointMSELoss
 
-from sapiens2_mm.models.codecs.udp_heatmap import (
+from sapiens2_mm.models.codecs import (
     decode_udp_heatmaps,
     encode_udp_heatmaps,
     heatmap_pck,

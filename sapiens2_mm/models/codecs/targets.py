@@ -11,7 +11,10 @@ from .udp_heatmap import separable_udp_heatmaps
 
 
 def encode_targets(
-    batch_data_samples: list[Any], codec: Any, device: torch.device | str
+    batch_data_samples: list[Any],
+    codec: Any,
+    device: torch.device | str,
+    part: slice = slice(None),
 ) -> tuple[SeparableHeatmaps, Tensor]:
     """Heatmaps of keypoints, made on the device of the model.
 
@@ -21,6 +24,7 @@ def encode_targets(
             keypoints weigh differently, ``gt_instance_labels.keypoint_weights``.
         codec: a Gaussian ``mmpose.UDPHeatmap``; its sizes and sigma are taken.
         device: where the targets are made.
+        part: which keypoints are wanted.
 
     Returns:
         Heatmaps (B, K, H, W) and weights (B, K), 0 for keypoints that are invisible or
@@ -34,7 +38,7 @@ def encode_targets(
             visible = visible[..., 0]
         keypoints = np.asarray(instances.transformed_keypoints, dtype=np.float32)
         points.append(np.dstack((keypoints[..., :2], visible)))
-    batch = torch.from_numpy(np.concatenate(points)).to(device)
+    batch = torch.from_numpy(np.concatenate(points)).to(device)[:, part]
     keypoints, visible = batch[..., :2], batch[..., 2]
     size = keypoints.new_tensor(codec.input_size)
     inside = ((keypoints >= 0) & (keypoints < size)).all(-1)
@@ -43,7 +47,7 @@ def encode_targets(
     )
     labels = batch_data_samples[0].get('gt_instance_labels', {})
     if 'keypoint_weights' in labels:
-        weights = _packed_weights(batch_data_samples) * (weights > 0)
+        weights = _packed_weights(batch_data_samples)[:, part] * (weights > 0)
     return heatmaps, weights
 
 

@@ -170,40 +170,6 @@ def decode_udp_heatmaps(
     return keypoints * size, torch.where(peaked, scores, 0.0)
 
 
-def heatmap_pck(
-    pred: Tensor,
-    target: Tensor | SeparableHeatmaps,
-    weights: Tensor,
-    threshold: float = 0.05,
-) -> Tensor:
-    """Share of keypoints whose heatmap maximum lies close to the target's.
-
-    Args:
-        pred: (B, K, H, W).
-        target: (B, K, H, W).
-        weights: (B, K); keypoints with weight 0 do not count.
-        threshold: largest distance, after dividing x by H and y by W. This order
-            is the one of mmpose and of the official training log.
-
-    Returns:
-        Scalar: mean over keypoints of the mean over the batch; 0 if none counts.
-    """
-    pred_locations, pred_values = heatmap_maximum(pred.detach())
-    if isinstance(target, SeparableHeatmaps):
-        target_locations, target_values = target.maximum()
-    else:
-        target_locations, target_values = heatmap_maximum(target)
-    pred_locations.masked_fill_(pred_values.unsqueeze(-1) <= 0, -1)
-    target_locations.masked_fill_(target_values.unsqueeze(-1) <= 0, -1)
-    offset = (pred_locations - target_locations).float()
-    offset /= offset.new_tensor(pred.shape[-2:])
-    counted = weights > 0
-    hits = (offset.norm(dim=-1) < threshold) & counted
-    count = counted.sum(0)
-    accuracy = hits.sum(0) / count.clamp(min=1)  # (K,)
-    return accuracy.sum() / (count > 0).sum().clamp(min=1)
-
-
 def _gaussian_kernel(size: int) -> list[float]:
     """Float32 kernel of ``cv2.GaussianBlur`` with automatic sigma."""
     if size < 1 or size % 2 == 0:

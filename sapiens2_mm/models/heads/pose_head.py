@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import torch
 from mmengine.structures import InstanceData, PixelData
 from mmpose.codecs import UDPHeatmap
 from mmpose.models.heads.base_head import BaseHead
@@ -22,6 +21,12 @@ from ..codecs import (
 )
 from ..layers.conv_stack import make_conv_layers, make_deconv_layers
 from ..losses.pose import SEPARABLE_LOSSES
+from .pose_passes import (
+    decode_in_passes,
+    keypoint_passes,
+    loss_in_passes,
+    to_instances,
+)
 
 # Parts of the metainfo with one entry per keypoint, in its raw and its parsed form.
 _PER_KEYPOINT = (
@@ -38,7 +43,8 @@ class Sapiens2PoseHead(BaseHead):
     """Deconvolutions, 1x1 convolutions and a predictor of keypoint heatmaps.
 
     Input is the last map of the backbone's tuple, (B, C, h, w); output are heatmaps
-    (B, K, 4h, 4w) with two deconvolutions, nominal peak 1, no activation.
+    (B, K, 4h, 4w) with two deconvolutions, nominal peak 1, no activation. Losses of
+    targets that are made here, and predictions, hold few large heatmaps at a time.
 
     Args:
         in_channels: channels of the backbone's map.
@@ -118,6 +124,9 @@ class Sapiens2PoseHead(BaseHead):
                 f'the decoder UDPHeatmap with heatmap_type "gaussian", got {decoder}'
             )
         self.target = target
+        self.passes = [slice(None)]
+        if self.is_udp:
+            self.passes = keypoint_passes(out_channels, self.decoder.heatmap_size)
 
     def check_metainfo(self, meta: dict[str, Any]) -> None:
         """Compare the metainfo of a dataset with the head.
@@ -147,7 +156,11 @@ class Sapiens2PoseHead(BaseHead):
 
     def forward(self, feats: tuple[Tensor, ...]) -> Tensor:
         """Heatmaps (B, K, H, W) of the last map of ``feats``."""
-        return self.conv_pose(self.conv_layers(self.deconv_layers(feats[-1])))
+        return self.conv_pose(self.refine(feats))
+
+    def refine(self, feats: tuple[Tensor, ...]) -> Tensor:
+        """What the predictor makes heatmaps of, of their size."""
+        return self.conv_layers(self.deconv_layers(feats[-1]))
 
     def loss(
         self,
@@ -167,17 +180,22 @@ class Sapiens2PoseHead(BaseHead):
             needed = 'a decoder, and pack_transformed=True of PackPoseInputs'
         if not ready:
             raise ValueError(f'target "{self.target}" of the head needs {needed}')
+        with_acc = (train_cfg or {}).get('compute_acc', True)
+        separable = type(self.loss_module) in SEPARABLE_LOSSES
+        if separable and self.target == 'keypoints' and len(self.passes) > 1:
+            refined = self.refine(feats)
+            return loss_in_passes(self, refined, batch_data_samples, with_acc)
         pred = self.forward(feats)
         if self.target == 'keypoints':
             target, weights = encode_targets(
                 batch_data_samples, self.decoder, pred.device
             )
-            if type(self.loss_module) not in SEPARABLE_LOSSES:
+            if not separable:
                 target = target.dense()
         else:
             target, weights = packed_targets(batch_data_samples)
         losses = dict(loss_kpt=self.loss_module(pred, target, weights))
-        if (train_cfg or {}).get('compute_acc', True):
+        if with_acc:
             losses['acc_pose'] = heatmap_pck(pred, target, weights)
         return losses
 
@@ -198,10 +216,16 @@ class Sapiens2PoseHead(BaseHead):
         """
         test_cfg = test_cfg or {}
         flip_indices = batch_data_samples[0].metainfo.get('flip_indices', ())
+        output_heatmaps = test_cfg.get('output_heatmaps', False)
+        if len(self.passes) > 1 and not output_heatmaps:
+            flips = self._flips(flip_indices, test_cfg)
+            refined = [self.refine(each) for each in (feats if flips else [feats])]
+            self.check_input_size(refined[0], batch_data_samples)
+            return to_instances(*decode_in_passes(self, refined, flip_indices))
         heatmaps = self.predict_heatmaps(feats, flip_indices, test_cfg)
         self.check_input_size(heatmaps, batch_data_samples)
         preds = self.decode(heatmaps)
-        if test_cfg.get('output_heatmaps', False):
+        if output_heatmaps:
             return preds, [PixelData(heatmaps=maps) for maps in heatmaps.detach()]
         return preds
 
@@ -218,11 +242,11 @@ class Sapiens2PoseHead(BaseHead):
             tuple(sample.metainfo.get('input_size', ()))
             for sample in batch_data_samples
         }
-        wrong = sizes - {(), self._input_size(heatmaps)} if self.is_udp else ()
+        wrong = sizes - {(), self.input_size(heatmaps)} if self.is_udp else ()
         if wrong:
             raise ValueError(
                 f'correct heatmap_size of the decoder: {tuple(heatmaps.shape[:-3:-1])} '
-                f'belong to an input of {self._input_size(heatmaps)}, not of '
+                f'belong to an input of {self.input_size(heatmaps)}, not of '
                 f'{", ".join(map(str, sorted(wrong)))}'
             )
 
@@ -233,8 +257,15 @@ class Sapiens2PoseHead(BaseHead):
         test_cfg: dict,
     ) -> Tensor:
         """Heatmaps (B, K, H, W) to decode; the arguments are those of ``predict``."""
-        if not test_cfg.get('flip_test', False):
+        if not self._flips(flip_indices, test_cfg):
             return self.forward(feats)
+        heatmaps, mirrored = (self.forward(each).float() for each in feats)
+        return (heatmaps + mirrored.flip(-1)[:, flip_indices]).mul_(0.5)
+
+    def _flips(self, flip_indices: Sequence[int], test_cfg: dict) -> bool:
+        """Whether heatmaps are averaged with those of the mirrored images."""
+        if not test_cfg.get('flip_test', False):
+            return False
         num_indices = len(flip_indices)
         plain = test_cfg.get('flip_mode', 'heatmap') == 'heatmap'
         plain = plain and not test_cfg.get('shift_heatmap', False)
@@ -244,8 +275,7 @@ class Sapiens2PoseHead(BaseHead):
                 f'flip_indices, got {num_indices}, flip_mode="heatmap" and '
                 'shift_heatmap=False'
             )
-        heatmaps, mirrored = (self.forward(each).float() for each in feats)
-        return (heatmaps + mirrored.flip(-1)[:, flip_indices]).mul_(0.5)
+        return True
 
     def decode(self, batch_outputs: Tensor) -> list[InstanceData]:
         """Keypoints (1, K, 2) and scores (1, K), float32 arrays, of each sample."""
@@ -253,17 +283,12 @@ class Sapiens2PoseHead(BaseHead):
             return super().decode(batch_outputs)
         keypoints, scores = decode_udp_heatmaps(
             batch_outputs.detach(),
-            self._input_size(batch_outputs),
+            self.input_size(batch_outputs),
             self.decoder.blur_kernel_size,
         )
-        # One transfer; each person is an instance of its own.
-        decoded = torch.cat((keypoints, scores.unsqueeze(-1)), dim=-1).cpu().numpy()
-        return [
-            InstanceData(keypoints=person[..., :2], keypoint_scores=person[..., 2])
-            for person in decoded[:, None]
-        ]
+        return to_instances(keypoints, scores)
 
-    def _input_size(self, heatmaps: Tensor) -> tuple[float, ...]:
+    def input_size(self, heatmaps: Tensor) -> tuple[float, ...]:
         """(width, height) of the input; the decoder tells the stride, at any size."""
         sizes = zip(
             heatmaps.shape[:-3:-1],

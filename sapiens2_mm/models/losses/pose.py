@@ -84,7 +84,7 @@ def keypoint_mse(
     Raises:
         ValueError: if the shapes do not fit together.
     """
-    return _error_per_keypoint(pred, target, weights).mean()
+    return _weighted(map_errors(pred, target, weights), weights).mean()
 
 
 def keypoint_ohkm_mse(
@@ -104,16 +104,15 @@ def keypoint_ohkm_mse(
     Raises:
         ValueError: if the shapes do not fit together, or ``topk`` is above K.
     """
-    error = _error_per_keypoint(pred, target, weights)
-    if topk > error.shape[1]:
-        raise ValueError(f'topk {topk} must be at most {error.shape[1]}, the keypoints')
-    return error.topk(topk, dim=1).values.mean()
+    error = map_errors(pred, target, weights)
+    return _worst(_weighted(error, weights), topk).mean()
 
 
-def _error_per_keypoint(
-    pred: Tensor, target: Heatmaps, weights: Tensor | None
-) -> Tensor:
-    """(B, K) weighted mean squared error of each heatmap."""
+def map_errors(pred: Tensor, target: Heatmaps, weights: Tensor | None = None) -> Tensor:
+    """(B, K) mean squared error of each heatmap, not weighted yet.
+
+    Arguments and errors as for :func:`keypoint_mse`.
+    """
     shapes = [tuple(each.shape) for each in (pred, target)]
     shapes.append(shapes[0][:2] if weights is None else tuple(weights.shape))
     if pred.ndim != 4 or shapes != [shapes[0], shapes[0], shapes[0][:2]]:
@@ -127,14 +126,36 @@ def _error_per_keypoint(
             0, pred.shape[:3].numel(), pred.shape[2], device=pred.device
         )
         index = (target.rows.flatten(0, 1) + first[:, None]).flatten()
-        error = _ErrorPerSeparableMap.apply(pred, target.strips(), target.rows, index)
-    else:
-        error = _ErrorPerMap.apply(pred.float(), target.detach().float())
+        return _ErrorPerSeparableMap.apply(pred, target.strips(), target.rows, index)
+    return _ErrorPerMap.apply(pred.float(), target.detach().float())
+
+
+def _weighted(error: Tensor, weights: Tensor | None) -> Tensor:
     return error if weights is None else error * weights
 
 
+def _worst(error: Tensor, topk: int) -> Tensor:
+    if topk > error.shape[1]:
+        raise ValueError(f'topk {topk} must be at most {error.shape[1]}, the keypoints')
+    return error.topk(topk, dim=1).values
+
+
+class HeatmapLoss(nn.Module):
+    """Base of losses that need no more of a heatmap than its mean squared error."""
+
+    def reduce(self, error: Tensor, weights: Tensor | None) -> Tensor:
+        """Scalar loss of (B, K) :func:`map_errors` and weights."""
+        raise NotImplementedError
+
+    def forward(
+        self, pred: Tensor, target: Heatmaps, weights: Tensor | None = None
+    ) -> Tensor:
+        """Arguments as for :func:`keypoint_mse`."""
+        return self.reduce(map_errors(pred, target, weights), weights)
+
+
 @MODELS.register_module()
-class KeypointMSELoss(nn.Module):
+class KeypointMSELoss(HeatmapLoss):
     """:func:`keypoint_mse` times ``loss_weight``.
 
     Weights apply whenever they are given; there is no switch for them.
@@ -162,20 +183,18 @@ class KeypointMSELoss(nn.Module):
         if not 0 <= np.min(absent_weight) <= np.max(absent_weight) < np.inf:
             raise ValueError(f'absent_weight must be >= 0, got {absent_weight}')
 
-    def forward(
-        self, pred: Tensor, target: Heatmaps, weights: Tensor | None = None
-    ) -> Tensor:
+    def reduce(self, error: Tensor, weights: Tensor | None) -> Tensor:
         if weights is not None and self.absent_weight:
             absent = weights.new_tensor(self.absent_weight)
             if absent.ndim and len(absent) != len(weights[0]):
                 number = f'{len(absent)} numbers for {len(weights[0])} keypoints'
                 raise ValueError(f'KeypointMSELoss: absent_weight has {number}')
             weights = torch.where(weights > 0, weights, absent)
-        return self.loss_weight * keypoint_mse(pred, target, weights)
+        return self.loss_weight * _weighted(error, weights).mean()
 
 
 @MODELS.register_module()
-class KeypointOHKMMSELoss(nn.Module):
+class KeypointOHKMMSELoss(HeatmapLoss):
     """:func:`keypoint_ohkm_mse` times ``loss_weight``.
 
     Args:
@@ -195,10 +214,8 @@ class KeypointOHKMMSELoss(nn.Module):
         self.topk = topk
         self.loss_weight = loss_weight
 
-    def forward(
-        self, pred: Tensor, target: Heatmaps, weights: Tensor | None = None
-    ) -> Tensor:
-        return self.loss_weight * keypoint_ohkm_mse(pred, target, weights, self.topk)
+    def reduce(self, error: Tensor, weights: Tensor | None) -> Tensor:
+        return self.loss_weight * _worst(_weighted(error, weights), self.topk).mean()
 
 
 # Whoever changes what one of these does with its target gets a dense one.

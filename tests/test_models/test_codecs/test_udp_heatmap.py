@@ -5,7 +5,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from sapiens2_mm.models.codecs.udp_heatmap import (
+from sapiens2_mm.models.codecs import (
     decode_udp_heatmaps,
     encode_udp_heatmaps,
     heatmap_maximum,

@@ -14,6 +14,7 @@ from tiny_pose_head import FLIP_INDICES, INPUT, K, head_cfg, packed
 
 from sapiens2_mm.datasets import Sapiens2TopdownAffine
 from sapiens2_mm.models.codecs import SeparableHeatmaps, encode_targets
+from sapiens2_mm.models.heads import pose_passes
 from sapiens2_mm.models.losses import KeypointMSELoss, KeypointOHKMMSELoss
 
 
@@ -205,3 +206,72 @@ def test_loss_is_float32_under_autocast(persons, feats):
     torch.testing.assert_close(
         losses['loss_kpt'], head.loss(feats, samples)['loss_kpt'], rtol=0.02, atol=0
     )
+
+
+@pytest.mark.parametrize(
+    'loss', [None, dict(type='sapiens2_mm.KeypointOHKMMSELoss', topk=2)]
+)
+def test_few_maps_at_a_time_give_the_same_loss(persons, feats, loss, monkeypatch):
+    torch.manual_seed(9)  # of these weights acc_pose is not 0
+    head = MODELS.build(head_cfg(loss=loss))
+    weights = [3.0, 1.0, 0.5, 1.0, 0.0]
+    samples = [crop(*person, weights) for person in persons]
+    made = record_maps(monkeypatch)
+
+    def step():
+        head.zero_grad()
+        map_ = feats[0].clone().requires_grad_()
+        losses = head.loss((map_,), samples)
+        losses['loss_kpt'].backward()
+        grads = [map_.grad, *(p.grad.clone() for p in head.parameters())]
+        return {name: value.detach() for name, value in losses.items()}, grads
+
+    expected, expected_grads = step()
+    assert made == []
+    head.passes = [slice(0, 2), slice(2, 4), slice(4, 6)]
+    losses, grads = step()
+    assert made == [2, 2, 1, 1, 2, 2]  # once more for the gradient
+    assert losses['acc_pose'] == expected['acc_pose'] > 0
+    torch.testing.assert_close(losses['loss_kpt'], expected['loss_kpt'])
+    for one, other in zip(grads, expected_grads, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-6)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize('flip_test', [False, True])
+def test_few_maps_at_a_time_give_the_same_keypoints(
+    persons, feats, flip_test, monkeypatch
+):
+    torch.manual_seed(0)
+    head = MODELS.build(head_cfg()).eval()
+    samples = [packed(*person) for person in persons]
+    maps = [feats, (feats[0].flip(-1),)] if flip_test else feats
+    test_cfg = dict(flip_test=flip_test)
+    expected = head.predict(maps, samples, test_cfg)
+    head.passes = [slice(0, 2), slice(2, 4), slice(4, 6)]
+    made = record_maps(monkeypatch)
+    results = head.predict(maps, samples, test_cfg)
+    assert max(made) == 2 and sum(made) == K * (1 + flip_test)
+    for one, other in zip(results, expected, strict=True):
+        np.testing.assert_allclose(one.keypoints, other.keypoints, 2e-3, 1e-2)
+        np.testing.assert_allclose(one.keypoint_scores, other.keypoint_scores, 1e-5)
+    _, fields = head.predict(maps, samples, dict(test_cfg, output_heatmaps=True))
+    assert fields[0].heatmaps.shape[0] == K
+
+
+def record_maps(monkeypatch):
+    """Numbers of heatmaps that are made in passes."""
+    made, make = [], pose_passes._heatmaps
+    monkeypatch.setattr(
+        pose_passes,
+        '_heatmaps',
+        lambda *args: made.append((maps := make(*args)).shape[1]) or maps,
+    )
+    return made
+
+
+def test_308_maps_at_1k_are_one_pass_and_at_4k_fifteen():
+    assert pose_passes.keypoint_passes(308, (192, 256)) == [slice(0, 341)]
+    passes = pose_passes.keypoint_passes(308, (768, 1024))
+    assert len(passes) == 15 and passes[0] == slice(0, 21)
+    assert list(range(308)) == [i for part in passes for i in range(308)[part]]
