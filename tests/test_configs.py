@@ -90,7 +90,8 @@ VARIANTS = [p for p in CONFIGS if re.match(r'sapiens2-(0\.1|0\.8|1|5)b', p.name)
 @pytest.mark.parametrize('path', VARIANTS, ids=config_id)
 def test_another_size_states_what_differs(path):
     lines = [line.strip() for line in path.read_text().splitlines()]
-    assert len([line for line in lines if line and line[0] != '#']) <= 15
+    longest = 24 if '-4k_' in path.name else 15  # another resolution changes more
+    assert len([line for line in lines if line and line[0] != '#']) <= longest
     cfg = Config.fromfile(path)
     size = path.name.split('_')[0].split('-')[1]
     assert cfg.model.get('backbone', cfg.model).arch == f'sapiens2_{size}'

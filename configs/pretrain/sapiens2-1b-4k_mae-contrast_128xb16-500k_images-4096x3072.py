@@ -10,6 +10,10 @@ model = dict(
 train_pipeline = _base_.train_pipeline
 train_pipeline[0].views[0].size = size
 train_pipeline[0].views[1].size = (2048, 1536)
+# A batch of 8-bit views is 1.8 GB; a worker holds two of them.
 train_dataloader = dict(
-    batch_size=16, dataset=dict(min_short_side=2048, pipeline=train_pipeline)
+    batch_size=16,
+    num_workers=4,
+    prefetch_factor=1,
+    dataset=dict(min_short_side=2048, pipeline=train_pipeline),
 )

@@ -17,7 +17,7 @@ class ModelInfo:
 
     Args:
         name: the short name, such as ``sapiens2-1b_pose``; the config's name where the
-            model has no published weights.
+            model has none.
         config: path of its config.
         weights: ``hf://`` address of its published weights.
         license: of the weights.

@@ -7,6 +7,7 @@ from typing import Any
 from mmengine import dist
 from mmengine.hooks import Hook
 from mmengine.runner import Runner
+from torch.utils.data import DataLoader
 
 from sapiens2_mm.datasets.pretrain.skipping import describe_skip
 from sapiens2_mm.registry import HOOKS
@@ -24,6 +25,9 @@ class PretrainDataHook(Hook):
     the first 20 messages. All are written to ``unusable_images.txt`` in the log folder,
     those from before a resume too.
 
+    The first iteration logs the memory of a loader worker: views stay 8-bit until they
+    are on the device, a worker makes one batch and keeps ``prefetch_factor`` ready.
+
     For data with a ``seek`` method (``TarShardDataset``) the positions of all readers
     are stored in every checkpoint and handed back on resume. With several processes
     this needs ``AtomicCheckpointHook``.
@@ -35,6 +39,7 @@ class PretrainDataHook(Hook):
         self.reasons: dict[str, str] = {}  # by name of the image
         self.positions: list[tuple[int, int]] = []  # of this process's readers
         self.of_all: dict[str, Any] = {}  # what a checkpoint gets
+        self.reported = False
 
     def before_train(self, runner: Runner) -> None:
         loader = runner.train_dataloader
@@ -48,6 +53,9 @@ class PretrainDataHook(Hook):
         data_batch: dict | None = None,
         outputs: dict | None = None,
     ) -> None:
+        if not self.reported:
+            self.reported = True
+            runner.logger.info(worker_memory(runner.train_dataloader, data_batch))
         samples = data_batch['data_samples']
         for sample in samples:
             for name, reason in sample.get('skipped', ()):
@@ -111,6 +119,25 @@ class PretrainDataHook(Hook):
             f'{len(messages)} images could not be used and were replaced; all are '
             f'named in {path}:\n  {shown}'
         )
+
+
+def worker_memory(loader: DataLoader, data_batch: dict) -> str:
+    """One line about the memory of a batch and of each worker that makes them."""
+    views = data_batch['inputs']
+    batch = sum(view.nbytes for view in views) / 1e6
+    kinds = ', '.join(sorted({str(view.dtype) for view in views}))
+    text = (
+        f'{len(views[0])} samples of {len(views)} views are {batch:.0f} MB ({kinds}, '
+        f'{batch / len(views[0]):.0f} MB each)'
+    )
+    if not loader.num_workers:
+        return text
+    held = 1 + loader.prefetch_factor
+    return (
+        f'{text}; each of {loader.num_workers} loader workers holds up to {held} such '
+        f'batches, {held * batch:.0f} MB: lower prefetch_factor, num_workers or '
+        'batch_size of train_dataloader if that is too much'
+    )
 
 
 def _merge(parts: Iterable[dict[str, str]]) -> dict[str, str]:

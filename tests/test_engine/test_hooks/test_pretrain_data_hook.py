@@ -2,8 +2,10 @@ import logging
 from types import SimpleNamespace
 
 import pytest
+import torch
 
 from sapiens2_mm.engine.hooks import PretrainDataHook
+from sapiens2_mm.engine.hooks.pretrain_data_hook import worker_memory
 
 
 def runner(resume: bool, seeks: list) -> SimpleNamespace:
@@ -41,3 +43,17 @@ def test_a_checkpoint_without_positions(caplog):
 def test_another_number_of_processes_cannot_continue():
     with pytest.raises(ValueError, match='had 3 processes, this one has 1; start as'):
         PretrainDataHook().after_load_checkpoint(runner(True, []), checkpoint(3))
+
+
+def test_memory_of_a_loader_worker():
+    views = [torch.zeros(2, 3, 1024, 768, dtype=torch.uint8)] * 2
+    views += [torch.zeros(2, 3, 512, 384, dtype=torch.uint8)] * 4
+    batch = dict(inputs=views)
+    loader = SimpleNamespace(num_workers=4, prefetch_factor=1)
+    expected = (
+        '2 samples of 6 views are 14 MB (torch.uint8, 7 MB each); each of 4 loader '
+        'workers holds up to 2 such batches, 28 MB'
+    )
+    assert worker_memory(loader, batch).startswith(expected)
+    loader = SimpleNamespace(num_workers=0, prefetch_factor=None)
+    assert worker_memory(loader, batch).endswith('7 MB each)')
