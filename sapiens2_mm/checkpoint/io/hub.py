@@ -12,6 +12,8 @@ from ..errors import CheckpointError
 from .file_kind import other_kind
 from .shard_index import INDEX_SUFFIX, shards_of
 
+# Of files of weights, the best form first; the last two are those of Sapiens.
+_SUFFIXES = (INDEX_SUFFIX, '.safetensors', '.pth', '.pt2')
 _FORM = 'hf://OWNER/REPO[@REVISION][/FILE]'
 _HUB_ADDRESS = re.compile(
     r'hf://(?P<repo>[^/@]+/[^/@]+)(@(?P<revision>[^/]+))?(/(?P<file>.+))?'
@@ -49,7 +51,7 @@ def download_hub_file(address: str) -> Path:
 
     Cache, token, offline mode and progress bar are those of ``huggingface_hub``
     (``HF_HOME``, ``HF_TOKEN``, ``HF_HUB_OFFLINE``, ...). Without a file name, the
-    official name is tried, then the only safetensors file of the repository.
+    official name is tried, then the only file of weights of the repository.
 
     Raises:
         CheckpointError: says what the hub answered and what to do.
@@ -139,17 +141,17 @@ def _only_weights_of(parts: HubAddress) -> str:
             cache_dir=_cache_dir(),
             local_files_only=True,
         )
-        found_paths = Path(folder).rglob('*.safetensors*')
+        found_paths = (path for path in Path(folder).rglob('*') if path.is_file())
         files = [path.relative_to(folder).as_posix() for path in found_paths]
     else:
         files = HfApi(endpoint=_endpoint()).list_repo_files(
             parts.repo, revision=parts.revision
         )
-    found = [f for f in files if f.endswith(INDEX_SUFFIX)]
-    found = found or [f for f in files if f.endswith('.safetensors')]
+    kinds = [[f for f in files if f.endswith(suffix)] for suffix in _SUFFIXES]
+    found = next((names for names in kinds if names), [])
     if len(found) == 1:
         return found[0]
-    names = f'{len(found)} safetensors files {found[:8]}'
+    names = f'{len(found)} files of weights {found[:8]}'
     raise CheckpointError(f'hf://{parts.repo} has {names}; name one as {_FORM}')
 
 

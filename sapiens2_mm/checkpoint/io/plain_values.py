@@ -39,6 +39,17 @@ class History(HistoryBuffer):
         self.__class__ = HistoryBuffer
 
 
+class Script(dict):
+    """Attributes of a module or value of a TorchScript program, by their names."""
+
+    def __init__(self) -> None:  # nothing can be called into it
+        super().__init__()
+
+
+def _untyped(value: Any, *_: str) -> Any:
+    return value  # a list or dict; its type matters to a program only
+
+
 def get_attribute(owner: Any, name: Any) -> Any:
     # mmengine pickles the statistics methods of HistoryBuffer, always the same four,
     if owner is History and name in ('min', 'max', 'mean', 'current'):
@@ -147,6 +158,13 @@ GLOBALS: dict[str, Any] = {
     'torch._utils._rebuild_tensor_v2': rebuild_tensor,
     'torch._utils._rebuild_parameter': _rebuild_parameter,
 }
+SCRIPT_MODULE = '__torch__'  # what the names of a program's own classes begin with
+GLOBALS[SCRIPT_MODULE] = Script
+GLOBALS.update(
+    (f'torch.jit._pickle.{name}', _untyped)
+    for name in ('restore_type_tag', 'build_intlist', 'build_doublelist')
+    + ('build_boollist', 'build_tensorlist')
+)
 ATTRIBUTE_OWNERS = [key for key, v in GLOBALS.items() if v in (History, _ONE_CYCLE)]
 # What a defaultdict may create; not callable here.
 GLOBALS.update((f'builtins.{name}', name) for name in ('list', 'dict', 'int', 'float'))
@@ -188,6 +206,8 @@ def set_state(value: Any, state: Any) -> None:
         _set_array_state(value, state)
     elif type(value) is OrderedDict:
         _set_dict_attributes(value, state)
+    elif type(value) is Script and type(state) is dict:
+        value.update(state)
     elif type(value) is History:
         value.__setstate__(state)
     else:

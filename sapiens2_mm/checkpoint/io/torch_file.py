@@ -10,13 +10,14 @@ import os
 import struct
 import sys
 import zipfile
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from pickle import UnpicklingError
 from typing import Any, BinaryIO
 
 import torch
-from torch import UntypedStorage
+from torch import Tensor, UntypedStorage
 from torch.serialization import (
     MAGIC_NUMBER,
     PROTOCOL_VERSION,
@@ -26,11 +27,14 @@ from torch.storage import TypedStorage
 
 from ..errors import CheckpointError
 from .limits import Budget
+from .plain_values import Script
 from .unpickler import RestrictedUnpickler
 
 _MAX_DIRECTORY = 1 << 24
-# Record that tells what else is written as a zip file.
-_PROGRAMS = {'constants.pkl': 'TorchScript', 'archive_format': 'torch.export'}
+# Record of torch.export, up to torch 2.7, that is a file of torch.save itself.
+_EXPORTED = 'serialized_state_dict.pt'
+# What is read of the records; the code of a program may be compressed.
+_READ = ('data', 'byteorder', _EXPORTED)
 
 
 def is_zip(path: Path) -> bool:
@@ -40,7 +44,10 @@ def is_zip(path: Path) -> bool:
 
 
 def read_torch_file(path: Path, map_location: Any) -> Any:
-    """Content of a file of ``torch.save``.
+    """Content of a file of ``torch.save``, or the weights of a program.
+
+    Of programs of TorchScript and, up to torch 2.7, torch.export the weights are read
+    under the names they had in the module; no code of theirs is run or compiled.
 
     Raises:
         CheckpointError: if it is one of another kind.
@@ -50,16 +57,31 @@ def read_torch_file(path: Path, map_location: Any) -> Any:
     """
     place = _get_restore_location(map_location)
     with open(path, 'rb') as file:
-        read = _read_zip if is_zip(path) else _read_old
-        return read(path, file, place)
+        if not is_zip(path):
+            return _read_old(path, file, place)
+        value = _read_zip(path, file, place)
+    return dict(_script_weights(value)) if isinstance(value, Script) else value
+
+
+def _script_weights(script: Script, prefix: str = '') -> Iterator[tuple[str, Tensor]]:
+    for name, value in script.items():
+        if isinstance(value, Tensor):
+            yield f'{prefix}{name}', value
+        elif isinstance(value, Script):
+            yield from _script_weights(value, f'{prefix}{name}.')
 
 
 def _typed(storage: UntypedStorage, dtype: torch.dtype) -> TypedStorage:
     return TypedStorage(wrap_storage=storage, dtype=dtype, _internal=True)
 
 
-def _read_zip(path: Path, file: BinaryIO, place: Any) -> Any:
+def _read_zip(path: Path, file: BinaryIO, place: Any, offset: int = 0) -> Any:
+    """Content of a zip file that begins at ``offset`` of the file ``path``."""
     records, archive = _records(path, file)
+    if _EXPORTED in records and not offset:
+        inner = records[_EXPORTED]
+        part = io.BytesIO(archive.read(inner))
+        return _read_zip(path, part, place, _start(file, inner))
     budget = Budget(os.path.getsize(path))
     order = archive.read(records['byteorder']) if 'byteorder' in records else b'little'
     whole = UntypedStorage.from_file(str(path), False, budget.file_bytes)
@@ -73,9 +95,10 @@ def _read_zip(path: Path, file: BinaryIO, place: Any) -> Any:
                 f'storage {key!r:.50} has {available} bytes, not {size}'
             )
         if key not in storages:
-            file.seek(record.header_offset + 26)
-            start = record.header_offset + 30 + sum(struct.unpack('<HH', file.read(4)))
+            start = offset + _start(file, record)
             storage = whole[start : start + size]
+            if start % dtype.itemsize:  # in a file inside another
+                storage = storage.clone()
             if order.decode() != sys.byteorder:
                 storage.byteswap(dtype)
             storages[key] = _typed(place(storage, location), dtype)
@@ -85,23 +108,30 @@ def _read_zip(path: Path, file: BinaryIO, place: Any) -> Any:
     return RestrictedUnpickler(pickled, budget, read_storage).load()
 
 
+def _start(file: BinaryIO, record: zipfile.ZipInfo) -> int:
+    """Where the bytes of a record begin."""
+    file.seek(record.header_offset + 26)
+    return record.header_offset + 30 + sum(struct.unpack('<HH', file.read(4)))
+
+
 def _records(path: Path, file: BinaryIO) -> tuple[dict, zipfile.ZipFile]:
-    """Records of the archive by their names without its outer folder."""
+    """Records of the archive by their names, without its outer folder if any."""
     directory = zipfile._EndRecData(file)  # of the records, read as a whole
     if directory is None or directory[zipfile._ECD_SIZE] > _MAX_DIRECTORY:
         raise UnpicklingError('a zip file without its end, or with too many records')
     archive = zipfile.ZipFile(file)
     found = archive.infolist()
-    records = {record.filename.partition('/')[2]: record for record in found}
-    for record, kind in _PROGRAMS.items():
-        if record in records:
-            raise CheckpointError(f'{path} is a {kind} program, no weight file')
+    records = {r.filename.partition('/')[2] or r.filename: r for r in found}
+    if 'archive_format' in records:
+        raise CheckpointError(f'{path} is a torch.export program, no weight file')
     found.sort(key=lambda record: record.header_offset)
     apart = all(
-        one.header_offset + one.file_size < other.header_offset
+        one.header_offset + one.compress_size < other.header_offset
         for one, other in pairwise(found)
     )
-    if len(records) != len(found) or any(r.compress_type for r in found) or not apart:
+    read = [r for name, r in records.items() if name.startswith(_READ)]
+    plain = all(not r.compress_type and r.file_size == r.compress_size for r in read)
+    if len(records) != len(found) or not plain or not apart:
         raise CheckpointError(
             f'{path} has compressed or repeated records; save it anew'
         )

@@ -25,6 +25,7 @@ from .plain_values import (
     ATTRIBUTE_OWNERS,
     CALLABLE,
     GLOBALS,
+    SCRIPT_MODULE,
     History,
     UnsafePickleError,
     get_attribute,
@@ -126,6 +127,8 @@ class RestrictedUnpickler(pickle._Unpickler):
             renamed = IMPORT_MAPPING.get(module, module)
             module, name = NAME_MAPPING.get((module, name), (renamed, name))
         full_name = f'{_RENAMED_MODULES.get(module, module)}.{name}'
+        if module.partition('.')[0] == SCRIPT_MODULE:  # never imported
+            return GLOBALS[SCRIPT_MODULE]
         if full_name in GLOBALS:
             return GLOBALS[full_name]
         owner, _, attribute = full_name.rpartition('.')

@@ -183,7 +183,7 @@ def test_what_does_not_exist():
         read_checkpoint('hf://me/one/x.safetensors')
     with pytest.raises(CheckpointError, match="me/one has no revision 'v9'"):
         read_checkpoint('hf://me/one@v9/model.safetensors')
-    with pytest.raises(CheckpointError, match=r'has 2 safetensors files .*name one'):
+    with pytest.raises(CheckpointError, match=r'has 2 files of weights .*name one'):
         read_checkpoint('hf://me/two')
 
 

@@ -39,16 +39,6 @@ def test_hostile_file_is_refused_by_name(name, form, tmp_path, monkeypatch):
     assert HistoryBuffer._statistics_methods == methods
 
 
-def test_torchscript_is_not_run(tmp_path):
-    class Module(torch.nn.Module):
-        def forward(self, x):
-            return x
-
-    torch.jit.script(Module()).save(tmp_path / 'script.pth')
-    with pytest.raises(CheckpointError, match='TorchScript program'):
-        read_checkpoint(tmp_path / 'script.pth')
-
-
 def test_statistics_methods_of_a_file_are_not_taken_over(tmp_path):
     buffer = HistoryBuffer([1.0, 3.0], [1, 1])
     buffer.__dict__.update(
