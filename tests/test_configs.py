@@ -15,15 +15,15 @@ from sapiens2_mm.registry import DATASETS, MODELS
 ROOT = Path(__file__).parent.parent / 'configs'
 CONFIGS = sorted(path for path in ROOT.glob('*/*.py') if path.parent.name != '_base_')
 FOLDERS = sorted({path.parent for path in CONFIGS})
-SCOPES = {'pose': 'mmpose', 'seg': 'mmseg'}
+SCOPES = {'udp-heatmap': 'mmpose', 'deconv': 'mmseg'}  # by method
 # Names that mmengine or torch own; everything else carries its library's prefix.
 ROOT_TYPES = {
     'AdamW', 'CheckpointHook', 'ConstantLR', 'CosineAnnealingLR', 'DefaultSampler',
     'DistSamplerSeedHook', 'DumpResults', 'EMAHook', 'ExponentialMovingAverage',
     'InfiniteSampler', 'IterTimerHook', 'Kaiming', 'LinearLR', 'LocalVisBackend',
-    'LoggerHook', 'Normal', 'OptimWrapper', 'Pad', 'ParamSchedulerHook', 'PolyLR',
-    'Pretrained', 'RandomApply', 'RandomResize', 'SGD', 'TensorboardVisBackend',
-    'TestTimeAug', 'default_collate', 'pseudo_collate',
+    'LoggerHook', 'MultiStepLR', 'Normal', 'OptimWrapper', 'Pad',
+    'ParamSchedulerHook', 'PolyLR', 'Pretrained', 'RandomApply', 'RandomResize',
+    'SGD', 'TensorboardVisBackend', 'TestTimeAug', 'default_collate', 'pseudo_collate',
 }  # fmt: skip
 
 
@@ -52,8 +52,8 @@ def sizes_of(node) -> set[tuple[int, int]]:
     kind = node.get('type', '').split('.')[-1]
     if kind in ('AreaCubicResize', 'Letterbox', 'DenseResize'):
         return {tuple(node['size'])}
-    if kind == 'Sapiens2TopdownAffine':
-        return {tuple(node['input_size'][::-1])}
+    if kind in ('Sapiens2TopdownAffine', 'Resize'):
+        return {tuple(node['input_size' if 'input_size' in node else 'scale'][::-1])}
     if kind == 'MultiViewCrop':
         (height, width), *rest = [view['size'] for view in node['views']]
         assert all(size == (height // 2, width // 2) for size in rest)
@@ -66,7 +66,7 @@ def test_types_carry_their_scope(path):
     cfg = Config.fromfile(path)
     bare = {t for t in all_types(cfg._cfg_dict) if '.' not in t}
     assert bare <= ROOT_TYPES
-    expected = SCOPES.get(path.parent.name, 'sapiens2_mm')
+    expected = SCOPES.get(path.stem.split('_')[1], 'sapiens2_mm')
     assert cfg.default_scope == expected
     assert 'custom_imports' not in cfg
 
@@ -84,7 +84,8 @@ def test_model_builds_in_a_foreign_scope(path, monkeypatch):
     assert sum(p.numel() for p in model.parameters()) > 1000
 
 
-VARIANTS = [p for p in CONFIGS if re.match(r'sapiens2-(0\.1|0\.8|1|5)b', p.name)]
+SIZES = r'sapiens2-(0\.1|0\.8|1|5)b|sapiens-(0\.6|1|2)b'
+VARIANTS = [p for p in CONFIGS if re.match(SIZES, p.name)]
 
 
 @pytest.mark.parametrize('path', VARIANTS, ids=config_id)
@@ -93,8 +94,8 @@ def test_another_size_states_what_differs(path):
     longest = 24 if '-4k_' in path.name else 15  # another resolution changes more
     assert len([line for line in lines if line and line[0] != '#']) <= longest
     cfg = Config.fromfile(path)
-    size = path.name.split('_')[0].split('-')[1]
-    assert cfg.model.get('backbone', cfg.model).arch == f'sapiens2_{size}'
+    family, size = path.name.split('_')[0].split('-')[:2]
+    assert cfg.model.get('backbone', cfg.model).arch == f'{family}_{size}'
 
 
 @pytest.mark.parametrize('path', CONFIGS, ids=config_id)

@@ -10,19 +10,29 @@ from .layouts.names import (
     HEADS,
     backbone_prefixes,
     from_transformers,
+    generation,
     is_transformers,
     task_of,
     without_wrappers,
 )
 from .layouts.other_forms import check_plain_weights
+from .layouts.sapiens_v1 import check_patch_padding, with_our_predictor
 
 # A head is the same network for another number of channels but for these layers.
 _LAST_LAYERS = ('conv_', 'final_layer', 'cls_seg')
-# Keys that the model lacks, what they tell of the checkpoint, and what to do.
-_OTHER_BACKBONES = (
-    ('tokenizer.', 'a 4K checkpoint', 'set use_tokenizer=True in the backbone'),
-    ('blocks.', 'of a deeper backbone', 'set the arch of the checkpoint in it'),
-)
+# Keys that a model lacks, what they tell of the checkpoint, and what to do.
+_DEEPER = ('of a deeper backbone', 'set the arch of the checkpoint in it')
+_OTHER_BACKBONES = {
+    'Sapiens2': (
+        ('tokenizer.', 'a 4K checkpoint', 'set use_tokenizer=True in the backbone'),
+        ('blocks.', *_DEEPER),
+        ('layers.', 'of the first Sapiens', 'use its config of configs/sapiens_v1'),
+    ),
+    'Sapiens': (
+        ('layers.', *_DEEPER),
+        ('blocks.', 'of Sapiens2', 'use its config, not one of configs/sapiens_v1'),
+    ),
+}
 
 
 @dataclass
@@ -99,8 +109,10 @@ def match(state: dict[str, Tensor], model: nn.Module, source: str) -> Match:
         raise CheckpointError(f'no key of {source} matches the model; {keys}')
     # A student that stands behind its teacher has names that the model knows.
     unknown = [key for key in found.unexpected if key not in names]
-    if backbone_prefixes(names):
-        _check_backbone(found, unknown, source)
+    if own := generation(names):
+        _check_backbone(found, unknown, source, own)
+    if own == 'Sapiens':
+        _check_padding(state, model, found, source)
     return found
 
 
@@ -127,13 +139,18 @@ def _rename(
         state = _official(state, names, source)
     ours, theirs = backbone_prefixes(names), backbone_prefixes(state)
     if not ours or not theirs:
-        # Not a Sapiens2 model, or not a checkpoint of one.
+        # Not a model of ours, or not a checkpoint of one.
         return _swap(state, [('module.', '')])
+    is_v1 = generation(names) == 'Sapiens'
+    if is_v1:
+        state = with_our_predictor(state, names)
     target = min(ours, key=len)
     if any('teacher' in prefix for prefix in ours):  # a pretraining model itself
         prefix = min(theirs, key=lambda p: (p != target, len(p)))
     else:
         prefix = min(theirs, key=lambda p: ('teacher' not in p, p != target, len(p)))
+    if is_v1 and f'{target}cls_token' not in names:  # of pretraining
+        state.pop(f'{prefix}cls_token', None)
     swaps = [(prefix, target)]
     outer, target_outer = (p.removesuffix('backbone.') for p in (prefix, target))
     target_heads = [
@@ -186,8 +203,20 @@ def _swap(
     return out, taken
 
 
-def _check_backbone(found: Match, unknown: list[str], source: str) -> None:
-    for part, kind, advice in _OTHER_BACKBONES:
+def _check_padding(
+    state: dict[str, Tensor], model: nn.Module, found: Match, source: str
+) -> None:
+    own = getattr(model.get_submodule(found.backbone[:-1]), 'patch_padding', None)
+    prefixes = backbone_prefixes(state)
+    if own is not None and prefixes:  # mmpretrain's own class has none
+        heads = [key for key in found.state if not key.startswith(found.backbone)]
+        check_patch_padding(state, min(prefixes, key=len), own, heads, source)
+
+
+def _check_backbone(
+    found: Match, unknown: list[str], source: str, generation: str
+) -> None:
+    for part, kind, advice in _OTHER_BACKBONES[generation]:
         extra = [key for key in unknown if key.startswith(found.backbone + part)]
         if extra:
             lacks = f'the model lacks {listed(extra)}'

@@ -10,6 +10,7 @@ from .selfsup import *  # noqa: F403
 
 # class -> (module, host)
 HOST_CLASSES = {
+    'SapiensV1': ('sapiens2_mm.models.backbones.sapiens_v1', 'mmpretrain'),
     'Sapiens2PoseHead': ('sapiens2_mm.models.heads.pose_head', 'mmpose'),
     'Sapiens2PoseTTAModel': ('sapiens2_mm.models.estimators.pose_tta', 'mmpose'),
     'Sapiens2Pretrain': (

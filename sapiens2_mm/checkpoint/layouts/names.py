@@ -15,12 +15,18 @@ from torch import Tensor
 from ..errors import CheckpointError
 from ..io.reader import PERIODS
 from .key_map import KeyMap, Prefix, Rename, Rule, SplitRows
+from .sapiens_v1 import with_our_predictor
 
 LAYOUTS = ('official', 'ours', 'transformers')
 TASKS = ('pretrain', 'pose', 'seg', 'normal', 'pointmap', 'albedo', 'matting')
 _DECONV_TASKS = ('pose', 'seg')
 _HEAD = 'decode_head.'
 HEADS = (_HEAD, 'head.')
+# Generation -> two weights that show its backbone.
+GENERATIONS = {
+    'Sapiens2': ('cls_token', 'storage_tokens'),
+    'Sapiens': ('pos_embed', 'layers.0.attn.qkv.weight'),
+}
 # What compilation and sharding leave in names.
 _WRAPPERS = ('_orig_mod.', '_fsdp_wrapped_module.', '_checkpoint_wrapped_module.')
 
@@ -147,6 +153,8 @@ def to_our_names(state: dict[str, Tensor]) -> dict[str, Tensor]:
         if task is None:
             return state
         state = from_transformers(tensors, task)
+    if 'backbone.layers.0.attn.qkv.weight' in state:
+        return with_our_predictor(state)
     if 'backbone.storage_tokens' in state and _HEAD + 'conv_pose.weight' in state:
         old, new = _HEAD, 'head.'
         return {
@@ -188,12 +196,26 @@ def without_wrappers(key: str) -> str:
     return key
 
 
-def backbone_prefixes(keys: Iterable[str]) -> list[str]:
-    """What stands before the keys of each Sapiens2 backbone."""
+def backbone_prefixes(
+    keys: Iterable[str], generations: Iterable[str] = tuple(GENERATIONS)
+) -> list[str]:
+    """What stands before the keys of each backbone.
+
+    Args:
+        keys: of weights.
+        generations: of ``GENERATIONS``, those to look for.
+    """
     keys = set(keys)
     return [
-        key[: -len('cls_token')]
+        key.removesuffix(first)
+        for first, second in (GENERATIONS[name] for name in generations)
         for key in sorted(keys)
-        if key.endswith('cls_token')
-        and key[: -len('cls_token')] + 'storage_tokens' in keys
+        if key.endswith(first) and key.removesuffix(first) + second in keys
     ]
+
+
+def generation(keys: Iterable[str]) -> str | None:
+    """That of the backbone among ``keys``; None without one."""
+    keys = set(keys)
+    found = (name for name in GENERATIONS if backbone_prefixes(keys, [name]))
+    return next(found, None)

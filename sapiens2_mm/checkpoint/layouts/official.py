@@ -121,7 +121,7 @@ def to_official(
         start = weights.prefix
         weights.state[start + PERIODS] = released_periods(weights.state, start)
         return weights
-    prefixes = backbone_prefixes(state)
+    prefixes = backbone_prefixes(state, ['Sapiens2'])
     if not prefixes:
         raise CheckpointError(f'{source} holds no Sapiens2 backbone: {listed(state)}')
     prefix = min(prefixes, key=lambda p: ('teacher' not in p, len(p)))

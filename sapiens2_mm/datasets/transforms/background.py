@@ -18,9 +18,9 @@ class RandomBackground(RandomTransform):
     """Paste a random photo behind the person.
 
     The photo is scaled to cover the image and cut at its center. Then the person takes
-    the photo's color statistics (Lab mean and standard deviation). What is not label
-    0 is the person, ignored pixels too. Samples marked ``in_the_wild`` keep their
-    background, as do samples without a person.
+    the photo's color statistics (Lab mean and standard deviation). The person is the
+    mask of a dense task, or what is not label 0, ignored pixels too. Samples marked
+    ``in_the_wild`` keep their background, as do samples without a person.
 
     Args:
         background_dir: folder of photos without people, subfolders included. None
@@ -66,7 +66,7 @@ class RandomBackground(RandomTransform):
         return super().transform(results)
 
     def apply(self, results: dict[str, Any], photo: np.ndarray) -> None:
-        person = results['gt_seg_map'] != 0
+        person = results['gt_mask' if 'gt_mask' in results else 'gt_seg_map'] != 0
         if not person.any():
             return
         image = results['img']

@@ -59,6 +59,8 @@ class DenseRandomCrop(RandomTransform):
         aspect_range: smallest and largest width / height.
         area_range: smallest and largest share of the image's area.
         num_tries: how often to draw a rectangle that fits; then the image stays.
+        size: (height, width) of every rectangle, at most those of the image; None
+            draws it.
     """
 
     at_inference = 'refuse'
@@ -69,8 +71,10 @@ class DenseRandomCrop(RandomTransform):
         aspect_range: tuple[float, float] = (0.5, 2.0),
         area_range: tuple[float, float] = (0.4, 1.0),
         num_tries: int = 8,
+        size: tuple[int, int] | None = None,
     ) -> None:
         super().__init__(prob)
+        self.size = size
         check_range('DenseRandomCrop: aspect_range', aspect_range)
         check_range('DenseRandomCrop: area_range', area_range)
         self.aspect_range = tuple(aspect_range)
@@ -80,15 +84,19 @@ class DenseRandomCrop(RandomTransform):
     def parameters(self, size: tuple[int, int]) -> tuple[int, int, int, int] | None:
         height, width = size
         for _ in range(self.num_tries):
-            aspect = np.random.uniform(*self.aspect_range)
-            area = np.random.uniform(*self.area_range) * height * width
-            crop_width = round((area * aspect) ** 0.5)
-            crop_height = round((area / aspect) ** 0.5)
+            crop_height, crop_width = self._draw_size(height, width)
             if 0 < crop_width <= width and 0 < crop_height <= height:
                 left = np.random.randint(width - crop_width + 1)
                 top = np.random.randint(height - crop_height + 1)
                 return left, top, crop_width, crop_height
         return None
+
+    def _draw_size(self, height: int, width: int) -> tuple[int, int]:
+        if self.size is not None:
+            return min(height, self.size[0]), min(width, self.size[1])
+        aspect = np.random.uniform(*self.aspect_range)
+        area = np.random.uniform(*self.area_range) * height * width
+        return round((area / aspect) ** 0.5), round((area * aspect) ** 0.5)
 
     def apply(self, results: dict[str, Any], box: tuple[int, int, int, int]) -> None:
         left, top, width, height = box

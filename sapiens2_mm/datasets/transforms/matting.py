@@ -10,8 +10,6 @@ from sapiens2_mm.registry import TRANSFORMS
 from .base import RandomTransform
 from .maps import MAPS, is_linear, pad, present_maps, shifted_camera, update_cameras
 
-WHITE = (255, 255, 255)
-
 
 @TRANSFORMS.register_module()
 class RandomAlphaCrop(RandomTransform):
@@ -61,7 +59,7 @@ class RandomAlphaCrop(RandomTransform):
 
 @TRANSFORMS.register_module()
 class RandomMatteRotate(RandomTransform):
-    """Rotate about the center; what comes in is white with alpha 0.
+    """Rotate about the center; what comes in has alpha, depth and mask 0.
 
     For maps without directions only: normals and points would need to turn too.
 
@@ -70,6 +68,7 @@ class RandomMatteRotate(RandomTransform):
     Args:
         prob: probability to rotate.
         max_angle: degrees to either side.
+        border: gray level of what comes in, white by default.
 
     Raises:
         ValueError: if the results hold normals, points or a camera.
@@ -77,9 +76,12 @@ class RandomMatteRotate(RandomTransform):
 
     at_inference = 'refuse'
 
-    def __init__(self, prob: float = 0.5, max_angle: float = 60.0) -> None:
+    def __init__(
+        self, prob: float = 0.5, max_angle: float = 60.0, border: int = 255
+    ) -> None:
         super().__init__(prob)
         self.max_angle = max_angle
+        self.border = border
 
     def parameters(self, size: tuple[int, int]) -> float:
         return np.random.uniform(-self.max_angle, self.max_angle)
@@ -101,7 +103,7 @@ class RandomMatteRotate(RandomTransform):
                 matrix,
                 (width, height),
                 flags=cv2.INTER_LINEAR if is_linear(name) else cv2.INTER_NEAREST,
-                borderValue=WHITE if name == 'img' else _fill(name),
+                borderValue=[self.border] * 3 if name == 'img' else _fill(name),
             )
             results[name] = rotated.astype(values.dtype)
 

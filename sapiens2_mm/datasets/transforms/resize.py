@@ -149,7 +149,7 @@ class DenseResize(Transform):
         )
 
 
-_ENLARGE = dict(bicubic=cv2.INTER_CUBIC, bilinear=cv2.INTER_LINEAR)
+ENLARGE = dict(bicubic=cv2.INTER_CUBIC, bilinear=cv2.INTER_LINEAR)
 
 
 @TRANSFORMS.register_module()
@@ -179,7 +179,7 @@ class AreaCubicResize(Transform):
     def __init__(
         self, size: tuple[int, int], enlarge: str = 'bicubic', label_stride: int = 1
     ) -> None:
-        check_choice('AreaCubicResize: enlarge', enlarge, list(_ENLARGE))
+        check_choice('AreaCubicResize: enlarge', enlarge, list(ENLARGE))
         check_stride('AreaCubicResize: label_stride', size, label_stride)
         self.size = size
         self.enlarge = enlarge
@@ -188,7 +188,7 @@ class AreaCubicResize(Transform):
     def transform(self, results: dict[str, Any]) -> dict[str, Any]:
         height, width = self.size
         old_height, old_width = results['img'].shape[:2]
-        interpolation = cv2.INTER_AREA if width < old_width else _ENLARGE[self.enlarge]
+        interpolation = cv2.INTER_AREA if width < old_width else ENLARGE[self.enlarge]
         results['img'] = cv2.resize(
             results['img'], (width, height), interpolation=interpolation
         )

@@ -7,7 +7,8 @@ from mmpose.structures.bbox import get_udp_warp_matrix
 
 from sapiens2_mm.registry import TRANSFORMS
 
-from .base import Transform
+from .base import Transform, check_choice
+from .resize import ENLARGE
 
 
 @TRANSFORMS.register_module()
@@ -29,12 +30,19 @@ class Sapiens2TopdownAffine(Transform, TopdownAffine):
 
     Args:
         input_size: (width, height) of the crop, mmpose's order.
+        enlarge: interpolation of a crop that is enlarged, ``'bicubic'`` or, as in the
+            first Sapiens, ``'bilinear'``.
+
+    Raises:
+        ValueError: for another interpolation.
 
     Source: official pose transforms.
     """
 
-    def __init__(self, input_size: tuple[int, int]) -> None:
+    def __init__(self, input_size: tuple[int, int], enlarge: str = 'bicubic') -> None:
         super().__init__(input_size=input_size, use_udp=True)
+        check_choice('Sapiens2TopdownAffine: enlarge', enlarge, list(ENLARGE))
+        self.enlarge = enlarge
 
     def transform(self, results: dict) -> dict:
         """Needs ``img``, ``bbox_center``, ``bbox_scale``; uses ``bbox_rotation``,
@@ -58,7 +66,7 @@ class Sapiens2TopdownAffine(Transform, TopdownAffine):
         rotation = results['bbox_rotation'][0] if 'bbox_rotation' in results else 0.0
         warp = get_udp_warp_matrix(center, scale[0], rotation, (width, height))
         zoom = (np.array(self.input_size) - 1) / scale[0]
-        interpolation = cv2.INTER_LINEAR if zoom.min() < 1 else cv2.INTER_CUBIC
+        interpolation = cv2.INTER_LINEAR if zoom.min() < 1 else ENLARGE[self.enlarge]
         results['img'] = cv2.warpAffine(
             results['img'], warp, (width, height), flags=interpolation
         )
@@ -87,4 +95,5 @@ class Sapiens2TopdownAffine(Transform, TopdownAffine):
         return results
 
     def __repr__(self) -> str:
-        return f'{type(self).__name__}(input_size={self.input_size})'
+        options = f'input_size={self.input_size}, enlarge={self.enlarge!r}'
+        return f'{type(self).__name__}({options})'

@@ -5,6 +5,7 @@ from .depth_head import DepthHead
 from .matting_head import MattingHead
 from .normal_head import NormalHead
 from .pointmap_head import PointmapHead
+from .sapiens_v1_dense import SapiensV1DepthHead, SapiensV1NormalHead
 
 __all__ = [
     'AlbedoHead',
@@ -12,4 +13,6 @@ __all__ = [
     'MattingHead',
     'NormalHead',
     'PointmapHead',
+    'SapiensV1DepthHead',
+    'SapiensV1NormalHead',
 ]

@@ -102,12 +102,16 @@ class DenseHead(BaseModule):
         return self.get_submodule(f'conv_{self.field}')(x)
 
     def activation(self, values: Tensor) -> Tensor:
-        """Values as they are predicted; called before and after they are resized.
+        """Values as they are predicted; called once they are resized, and before.
 
         Args:
             values: (B, channels, H, W) float32, of ``forward`` or resized.
         """
         return values
+
+    def before_resize(self, values: Tensor) -> Tensor:
+        """Values of ``forward`` as they are resized to the size of the image."""
+        return self.activation(values)
 
     def loss_mask(self, target: Tensor, mask: Tensor) -> Tensor:
         """Pixels that are trained on, among those of ``mask``."""
@@ -128,7 +132,7 @@ class DenseHead(BaseModule):
         self, feats: Sequence[Tensor], data_samples: list[DenseDataSample]
     ) -> list[DenseDataSample]:
         """Put ``pred_*`` maps of the original size, float32, into the samples."""
-        preds = self.activation(self(feats).float())
+        preds = self.before_resize(self(feats).float())
         for pred, sample in zip(preds, data_samples, strict=True):
             pred = resize_map(crop_padding(pred, sample), sample.ori_shape)
             pred = outside_to_zero(self.activation(pred)[0], sample)
@@ -148,7 +152,7 @@ class DenseHead(BaseModule):
         Returns:
             Predictions by the names of their fields, float32, maps (B, C, H, W).
         """
-        maps = resize_map(self.activation(self(feats).float()), size)
+        maps = resize_map(self.before_resize(self(feats).float()), size)
         return self.fields(self.activation(maps))
 
     def fields(self, pred: Tensor) -> dict[str, Tensor]:

@@ -13,7 +13,7 @@ class DepthHead(DenseHead):
 
     For data that has depth but no camera; with a camera, ``PointmapHead`` gives
     meters. The output has no activation. The decoder is that of the other dense
-    heads; the depth models of the first Sapiens have another one and do not load.
+    heads; the first Sapiens has another one, ``SapiensV1DepthHead``.
     Untrained, it predicts about 0.5 everywhere.
 
     Source: Sapiens (arXiv 2408.12569), depth task.

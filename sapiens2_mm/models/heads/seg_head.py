@@ -30,6 +30,7 @@ class Sapiens2SegHead(BaseDecodeHead):
         deconv_kernel_sizes: 4, 3 or 2, one per deconvolution.
         conv_out_channels: channels after each refinement convolution.
         conv_kernel_sizes: odd, one per refinement convolution.
+        dropout_ratio: share of channels that are 0 before the classifier in training.
         loss_decode: one loss or a list; their ``loss_name`` are the keys in the log.
         ignore_index: label that neither loss nor accuracy counts.
         align_corners: of every resize of logits.
@@ -51,6 +52,7 @@ class Sapiens2SegHead(BaseDecodeHead):
         deconv_kernel_sizes: Sequence[int] = (4, 4, 4, 4),
         conv_out_channels: Sequence[int] = (64, 64),
         conv_kernel_sizes: Sequence[int] = (1, 1),
+        dropout_ratio: float = 0.0,
         loss_decode: dict | list[dict] | None = None,
         ignore_index: int = 255,
         align_corners: bool = False,
@@ -75,7 +77,7 @@ class Sapiens2SegHead(BaseDecodeHead):
             channels,
             num_classes=num_classes,
             out_channels=num_classes,
-            dropout_ratio=0,
+            dropout_ratio=dropout_ratio,
             loss_decode=loss_decode,
             ignore_index=ignore_index,
             align_corners=align_corners,
@@ -132,7 +134,7 @@ class Sapiens2SegHead(BaseDecodeHead):
     def forward(self, inputs: Sequence[Tensor]) -> Tensor:
         """Logits (B, num_classes, 16 h, 16 w) of the last (B, C, h, w) map."""
         feat = self._transform_inputs(inputs)
-        return self.conv_seg(self.conv_layers(self.deconv_layers(feat)))
+        return self.cls_seg(self.conv_layers(self.deconv_layers(feat)))
 
     def loss_by_feat(
         self, seg_logits: Tensor, batch_data_samples: list[Any]

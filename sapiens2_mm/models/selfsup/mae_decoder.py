@@ -8,23 +8,8 @@ from torch.nn.init import trunc_normal_
 
 from sapiens2_mm.registry import MODELS
 
+from ..layers.positions import sincos_positions
 from .masking import TokenMask
-
-
-def sincos_positions(grid: tuple[int, int], dims: int) -> Tensor:
-    """Fixed 2-D sine-cosine positions of a rectangular grid.
-
-    Args:
-        grid: (rows, columns).
-        dims: C, a multiple of 4: sine and cosine of the row, then of the column.
-
-    Returns:
-        (rows * columns, C) float32, row by row.
-    """
-    frequencies = 10_000.0 ** -(torch.arange(dims // 4) / (dims // 4))
-    row, column = torch.meshgrid(*(torch.arange(float(n)) for n in grid), indexing='ij')
-    angles = [axis.reshape(-1, 1) * frequencies for axis in (row, column)]
-    return torch.cat([f(a) for a in angles for f in (torch.sin, torch.cos)], dim=1)
 
 
 class DecoderBlock(nn.Module):
@@ -34,15 +19,18 @@ class DecoderBlock(nn.Module):
         embed_dims: C.
         num_heads: attention heads.
         mlp_ratio: hidden channels of the network over C.
+        norm_eps: of the norms.
     """
 
-    def __init__(self, embed_dims: int, num_heads: int, mlp_ratio: float) -> None:
+    def __init__(
+        self, embed_dims: int, num_heads: int, mlp_ratio: float, norm_eps: float
+    ) -> None:
         super().__init__()
         self.num_heads = num_heads
-        self.ln1 = nn.LayerNorm(embed_dims)
+        self.ln1 = nn.LayerNorm(embed_dims, norm_eps)
         self.qkv = nn.Linear(embed_dims, 3 * embed_dims)
         self.proj = nn.Linear(embed_dims, embed_dims)
-        self.ln2 = nn.LayerNorm(embed_dims)
+        self.ln2 = nn.LayerNorm(embed_dims, norm_eps)
         hidden = int(mlp_ratio * embed_dims)
         self.ffn = nn.Sequential(
             nn.Linear(embed_dims, hidden), nn.GELU(), nn.Linear(hidden, embed_dims)
@@ -73,6 +61,7 @@ class MAEDecoder(BaseModule):
         mlp_ratio: hidden channels of a block's network over its width.
         use_cls_token: let the patches attend to the class token too; it has no
             position. MAE does; the paper's equation names visible patches only.
+        norm_eps: of the norms; 1e-6 in MAE and the first Sapiens.
         init_cfg: mmengine's.
 
     Raises:
@@ -91,6 +80,7 @@ class MAEDecoder(BaseModule):
         num_heads: int = 16,
         mlp_ratio: float = 4.0,
         use_cls_token: bool = False,
+        norm_eps: float = 1e-5,
         init_cfg: dict | None = None,
     ) -> None:
         super().__init__(init_cfg)
@@ -101,9 +91,10 @@ class MAEDecoder(BaseModule):
         self.embed = nn.Linear(in_channels, embed_dims)
         self.mask_token = nn.Parameter(torch.zeros(1, 1, embed_dims))
         self.blocks = nn.ModuleList(
-            DecoderBlock(embed_dims, num_heads, mlp_ratio) for _ in range(num_layers)
+            DecoderBlock(embed_dims, num_heads, mlp_ratio, norm_eps)
+            for _ in range(num_layers)
         )
-        self.norm = nn.LayerNorm(embed_dims)
+        self.norm = nn.LayerNorm(embed_dims, norm_eps)
         self.predict = nn.Linear(embed_dims, out_channels)
         self._positions: dict[tuple, Tensor] = {}
 

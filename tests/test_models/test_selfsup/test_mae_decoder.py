@@ -3,8 +3,8 @@ import math
 import pytest
 import torch
 
+from sapiens2_mm.models.layers.positions import sincos_positions
 from sapiens2_mm.models.selfsup import BlockPatchMask, MAEDecoder
-from sapiens2_mm.models.selfsup.mae_decoder import sincos_positions
 
 GRID = (8, 6)
 

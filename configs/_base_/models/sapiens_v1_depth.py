@@ -1,0 +1,21 @@
+# Relative depth of the first Sapiens: 0.3b at 1024x768.
+_base_ = 'sapiens2_dense.py'
+model = dict(
+    backbone=dict(
+        _delete_=True,
+        type='sapiens2_mm.SapiensV1',
+        arch='sapiens_0.3b',
+        img_size=(1024, 768),
+        patch_padding='corner',
+        with_cp=True,
+    ),
+    decode_head=dict(
+        _delete_=True,
+        type='sapiens2_mm.SapiensV1DepthHead',
+        in_channels=1024,
+        deconv_out_channels=(384, 384, 384, 384),
+        conv_out_channels=(384, 384),
+        loss_decode=dict(type='sapiens2_mm.SILogLoss', eps=1e-6),
+    ),
+)
+visualizer = dict(type='sapiens2_mm.DepthVisualizer')

@@ -1,0 +1,13 @@
+_base_ = [
+    '../_base_/default_runtime.py',
+    '../_base_/models/sapiens_v1_depth.py',
+    '../_base_/datasets/sapiens_v1_depth_1024x768.py',
+    '../_base_/schedules/sapiens_v1.py',
+]
+default_scope = 'sapiens2_mm'
+data_root = 'data/synthetic_humans'
+train_dataloader = dict(batch_size=2, dataset=dict(data_root=data_root))
+val_dataloader = dict(dataset=dict(data_root=data_root))
+test_dataloader = val_dataloader
+auto_scale_lr = dict(base_batch_size=16)
+default_hooks = dict(checkpoint=dict(save_best='depth/abs_rel', rule='less'))
