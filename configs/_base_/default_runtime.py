@@ -1,6 +1,7 @@
 # Hooks, logging and environment of every run. Intervals count iterations.
 default_hooks = dict(
     timer=dict(type='IterTimerHook'),
+    throughput=dict(type='sapiens2_mm.ThroughputHook'),
     logger=dict(type='LoggerHook', interval=50, log_metric_by_epoch=False),
     param_scheduler=dict(type='ParamSchedulerHook'),
     metainfo_check=dict(type='sapiens2_mm.MetainfoCheckHook'),

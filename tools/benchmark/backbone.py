@@ -15,6 +15,8 @@ from collections.abc import Callable
 import torch
 from torch import nn
 
+from sapiens2_mm.engine.planning.dry_run import dry_run
+from sapiens2_mm.engine.planning.flops import count_flops
 from sapiens2_mm.models.backbones import Sapiens2
 
 ARCH = 'sapiens2_0.1b'
@@ -41,17 +43,6 @@ def transformers_backbone(ours: Sapiens2) -> nn.Module:
     return Sapiens2Model.from_pretrained(
         None, config=config, state_dict=ours.state_dict()
     ).eval()
-
-
-def count_flops(model: Sapiens2, img_size: tuple[int, int]) -> int:
-    """Multiplications and additions of convolution, linear and attention layers."""
-    patches = img_size[0] * img_size[1] // model.patch_size**2
-    tokens = model.num_prefix_tokens + patches
-    flops = 2 * patches * model.patch_embed.projection.weight.numel()
-    for block in model.blocks:
-        linear = sum(m.weight.numel() for m in block.modules() if type(m) is nn.Linear)
-        flops += 2 * tokens * linear + 4 * tokens**2 * model.embed_dims
-    return flops
 
 
 def measure(
@@ -95,7 +86,9 @@ def compare(
         repeats,
         clock,
     )
-    flops = count_flops(ours, img_size)
+    with dry_run(), count_flops() as counter:
+        Sapiens2(ARCH, img_size=img_size).eval()(torch.empty(1, 3, *img_size))
+    flops = counter.get_total_flops()
     peak = 2 * side**3 / seconds.pop('matmul')
     print(f'\n{ARCH} {img_size[0]}x{img_size[1]}, batch 1, {dtype_name}')
     print(f'  {flops / 1e9:.0f} GFLOP; matmul {side}: {peak / 1e9:.1f} GFLOP/s')

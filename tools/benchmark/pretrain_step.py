@@ -24,9 +24,9 @@ import numpy as np
 import torch
 from mmengine.logging import MMLogger
 from torch import Tensor, nn
-from torch.utils.flop_counter import FlopCounterMode
 
 from sapiens2_mm.datasets import UnlabeledImageDataset
+from sapiens2_mm.engine.planning.flops import count_flops
 from sapiens2_mm.models.selfsup.masking import TokenMask
 from sapiens2_mm.registry import MODELS
 
@@ -218,20 +218,6 @@ def matmul_peak(num_tokens: int, clock: Callable[[], float]) -> float:
     return flops / seconds(lambda: [x @ weight.T for _ in range(10)], 3, clock)
 
 
-def attention_flops(model: nn.Module, args: argparse.Namespace, batch: int) -> float:
-    """Of the whole step; the counter of torch does not know CPU attention."""
-    grid = args.size[0] * args.size[1] // 256
-    visible = grid - int(0.75 * grid) + 9
-
-    def one(num: int, tokens: int, width: int, layers: int, passes: int) -> float:
-        return num * batch * layers * passes * 4 * tokens**2 * width
-
-    student = one(2 + model.num_local_views, visible, 768, args.layers, 3)
-    decoder = one(2, grid, 512, args.decoder_layers, 3)
-    teacher = one(2, grid + 9, 768, args.layers, 1) if model.teacher else 0.0
-    return student + decoder + teacher
-
-
 def mask_times(
     model: nn.Module, grid: Size, clock: Callable[[], float], batch_size: int = 32
 ) -> tuple[float, float]:
@@ -336,9 +322,9 @@ def main(argv: Sequence[str] | None = None) -> None:
         )
 
     model = build_model(args, joint=True)
-    with FlopCounterMode(display=False) as counter:
+    with count_flops() as counter:
         make_step(model, views)()
-    flops = counter.get_total_flops() + attention_flops(model, args, batch)
+    flops = counter.get_total_flops()
     model.zero_grad()
     measure(STEP, model, views)
     model.zero_grad()

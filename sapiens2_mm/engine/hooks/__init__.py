@@ -10,6 +10,7 @@ from .pretrain_data_hook import PretrainDataHook
 from .random_state_hook import RandomStateHook
 from .reconstruction_hook import ReconstructionHook
 from .teacher_update_hook import TeacherUpdateHook
+from .throughput_hook import ThroughputHook
 from .visualization_hook import VisualizationHook
 
 __all__ = [
@@ -23,5 +24,6 @@ __all__ = [
     'RandomStateHook',
     'ReconstructionHook',
     'TeacherUpdateHook',
+    'ThroughputHook',
     'VisualizationHook',
 ]

@@ -1,0 +1,1 @@
+"""What a training step costs, found without running it."""
