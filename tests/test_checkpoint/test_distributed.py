@@ -6,13 +6,17 @@ import signal
 import pytest
 import torch
 from processes import run_processes
+from safetensors.torch import load_file
 from torch import nn
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import DTensor
 from torch.multiprocessing import ProcessExitedException
+from toy_run import ARCH
 
 from sapiens2_mm.checkpoint import CheckpointError, read_checkpoint
 from sapiens2_mm.checkpoint.distributed import ShardedSaver, _Writer, load_sharded
+from sapiens2_mm.checkpoint.layouts.convert import convert_checkpoint
+from sapiens2_mm.models import Sapiens2
 
 MEAN = torch.arange(3.0)
 
@@ -114,6 +118,30 @@ def test_one_process_reads_it_as_its_own(folder):
     assert_same(dict(checkpoint), expected)
     assert "'iter_2.pth'" in (folder / 'then').read_text()
     assert not list(folder.glob('.*'))
+
+
+def _save_backbone(rank, folder):
+    torch.manual_seed(0)
+    backbone = Sapiens2(arch=ARCH, img_size=(32, 32))
+    entries = dict(meta=dict(iter=1, epoch=0), state_dict=backbone.state_dict())
+    if rank == 0:
+        torch.save(entries, folder / 'whole.pth')
+    fully_shard(backbone)
+    saver = ShardedSaver()
+    entries['state_dict'] = backbone.state_dict()
+    saver.save(entries, folder / 'iter_1.pth')
+    saver.wait()
+
+
+def test_converts_as_one_file_does(tmp_path, monkeypatch):
+    run_processes(_save_backbone, tmp_path, 2)
+    monkeypatch.setattr('sapiens2_mm.checkpoint.io.pieces._BATCH', 10_000)
+    for name in ('whole.pth', 'iter_1.pth'):
+        destination = tmp_path / f'{name}.safetensors'
+        convert_checkpoint(tmp_path / name, destination, 'official', torch.bfloat16)
+    one, other = (load_file(path) for path in tmp_path.glob('*.safetensors'))
+    assert_same(one, other)
+    assert len(one) > 30
 
 
 def test_a_folder_that_lost_a_file_is_named(folder, tmp_path):

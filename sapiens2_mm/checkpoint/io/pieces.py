@@ -5,6 +5,7 @@ code. ``state.pth`` beside them has all the rest, and says which tensors the pie
 make up, so that a folder that lost a file is noticed.
 """
 
+import json
 import math
 import warnings
 from collections.abc import Iterator, Mapping
@@ -20,6 +21,19 @@ from .torch_file import read_torch_file
 
 STATE = 'state.pth'
 _BATCH = 1 << 30  # bytes
+_WEIGHTS = 'state_dict'
+_NAMES = {  # of safetensors
+    torch.float64: 'F64',
+    torch.float32: 'F32',
+    torch.float16: 'F16',
+    torch.bfloat16: 'BF16',
+    torch.int64: 'I64',
+    torch.int32: 'I32',
+    torch.int16: 'I16',
+    torch.int8: 'I8',
+    torch.uint8: 'U8',
+    torch.bool: 'BOOL',
+}
 
 
 def has_pieces(path: str | Path) -> bool:
@@ -86,15 +100,51 @@ def read_folder(folder: Path, map_location: Any = 'cpu') -> dict:
     """
     entries, sharded = read_state(folder, map_location)
     device = map_location if isinstance(map_location, str | torch.device) else 'cpu'
-    for names in _batches(sharded):
-        tensors = {
-            name: torch.empty(sharded[name][1], dtype=sharded[name][2], device=device)
-            for name in names
-        }
-        fill(folder, tensors)
-        for name in names:
-            put(entries, sharded[name][0], tensors.pop(name))
+    for tensors in _filled(folder, sharded, device):
+        for name, tensor in tensors.items():
+            put(entries, sharded[name][0], tensor)
     return entries
+
+
+def merge_weights(folder: Path, destination: Path) -> dict:
+    """Write the weights into one safetensors file, about a GB of them in memory.
+
+    Returns:
+        ``meta`` of the checkpoint.
+
+    Raises: as ``read_state``, and OSError if the disk is full.
+    """
+    entries, sharded = read_state(folder)
+    of = {path: name for name, (path, _, _) in sharded.items()}
+    shapes = {}
+    for key, value in entries[_WEIGHTS].items():
+        if isinstance(value, Tensor):
+            shapes[key] = tuple(value.shape), value.dtype
+        else:
+            shapes[key] = sharded[of[_WEIGHTS, key]][1:]
+    header, end = {}, 0
+    for key, (shape, dtype) in shapes.items():
+        start, end = end, end + math.prod(shape) * dtype.itemsize
+        offsets = [start, end]
+        header[key] = dict(dtype=_NAMES[dtype], shape=shape, data_offsets=offsets)
+    text = json.dumps(header).encode()
+    text += b' ' * (-len(text) % 8)
+    with open(destination, 'wb') as file:
+        file.write(len(text).to_bytes(8, 'little') + text)
+
+        def write(key: str, tensor: Tensor) -> None:
+            file.seek(8 + len(text) + header[key]['data_offsets'][0])
+            file.write(tensor.contiguous().flatten().view(torch.uint8).numpy())
+
+        for key, value in entries[_WEIGHTS].items():
+            if isinstance(value, Tensor):
+                write(key, value)
+        weights = {of[path]: sharded[of[path]] for path in of if path[0] == _WEIGHTS}
+        for tensors in _filled(folder, weights):
+            while tensors:
+                name, tensor = tensors.popitem()
+                write(sharded[name][0][1], tensor)
+    return entries['meta']
 
 
 def put(entries: dict, path: tuple, tensor: Tensor) -> None:
@@ -105,17 +155,18 @@ def put(entries: dict, path: tuple, tensor: Tensor) -> None:
     entries[last] = tensor
 
 
-def _batches(sharded: dict[str, tuple]) -> Iterator[list[str]]:
-    """Names in order, of about ``_BATCH`` bytes at a time."""
-    names, size = [], 0
-    for name, (_, shape, dtype) in sharded.items():
-        names.append(name)
-        size += math.prod(shape) * dtype.itemsize
-        if size >= _BATCH:
-            yield names
-            names, size = [], 0
-    if names:
-        yield names
+def _filled(
+    folder: Path, sharded: dict[str, tuple], device: str | torch.device = 'cpu'
+) -> Iterator[dict[str, Tensor]]:
+    """Whole tensors by name, of about ``_BATCH`` bytes at a time."""
+    tensors, size = {}, 0
+    for number, (name, (_, shape, dtype)) in enumerate(sharded.items(), 1):
+        tensors[name] = torch.empty(shape, dtype=dtype, device=device)
+        size += tensors[name].nbytes
+        if size >= _BATCH or number == len(sharded):
+            fill(folder, tensors)
+            yield tensors
+            tensors, size = {}, 0
 
 
 def _reader(folder: Path) -> Any:

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 
 import torch
 from safetensors.torch import save_file
@@ -9,7 +10,8 @@ from torch import Tensor
 
 from ..errors import CheckpointError, shown
 from ..io.atomic import replacing, write_atomically
-from ..io.reader import cast, read_checkpoint
+from ..io.pieces import has_pieces, merge_weights
+from ..io.reader import Checkpoint, cast, explained, read_checkpoint
 from .names import LAYOUTS, official_to_ours, to_transformers
 from .official import OfficialWeights, check_complete, to_official
 from .other_forms import check_plain_weights
@@ -59,7 +61,7 @@ def convert_checkpoint(
     if destination.exists() and destination.is_dir() != as_folder:
         kind = 'file' if as_folder else 'folder'
         raise CheckpointError(f'{destination} is a {kind} already; name another one')
-    checkpoint = read_checkpoint(source)
+    checkpoint = _read(source, destination.parent)
     check_plain_weights(checkpoint['state_dict'], str(source))
     try:
         weights = to_official(checkpoint['state_dict'], str(source), task)
@@ -96,6 +98,19 @@ def convert_checkpoint(
             text = json.dumps(content, indent=2) + '\n'
             write_atomically(destination / name, text.encode())
     return entries
+
+
+def _read(source: str | Path, scratch: Path) -> Checkpoint:
+    """The checkpoint; weights of a sharded run are in a file, not in memory."""
+    if not has_pieces(source):
+        return read_checkpoint(source)
+    scratch.mkdir(parents=True, exist_ok=True)
+    with NamedTemporaryFile(dir=scratch, suffix='.safetensors') as file:
+        with explained(Path(source)):
+            meta = merge_weights(Path(source), Path(file.name))
+        checkpoint = read_checkpoint(file.name)  # stays mapped
+    checkpoint['meta'] = meta
+    return checkpoint
 
 
 # What follows from a weight that is there and has other dimensions than expected.
