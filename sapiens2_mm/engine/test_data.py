@@ -1,11 +1,11 @@
 """Test a model on the data of another config."""
 
 import copy
-from typing import Any
 
 from mmengine.config import Config, ConfigDict
 
 from sapiens2_mm.datasets.metainfo.of_config import config_metainfo
+from sapiens2_mm.registry import DATASETS
 
 
 def use_data(cfg: Config, data: Config) -> None:
@@ -21,7 +21,8 @@ def use_data(cfg: Config, data: Config) -> None:
             ``configs/_base_/datasets/public``.
 
     Raises:
-        ValueError: if a config has no test, or the two are of different tasks.
+        ValueError: if a config has no test, the two are of different tasks, or of
+            keypoints or classes that the data cannot be scored by.
     """
     for name, config in (('model', cfg), ('data', data)):
         if 'test_dataloader' not in config or 'test_evaluator' not in config:
@@ -83,9 +84,13 @@ def _fit_labels(own: ConfigDict, dataset: ConfigDict) -> None:
     meta, other = config_metainfo(own), config_metainfo(dataset)
     if meta.get('classes') != other.get('classes'):
         dataset.metainfo = dict(classes=meta['classes'])
-    names, others = (m.get('keypoint_id2name') for m in (meta, other))
-    if names != others:
-        described: dict[str, Any] = dict(type=own['type'])
-        if own.get('metainfo'):
-            described['metainfo'] = own['metainfo']
-        dataset.predicts = described
+    if meta.get('keypoint_id2name') == other.get('keypoint_id2name'):
+        return
+    if not getattr(DATASETS.get(dataset['type']), 'scored_by_name', False):
+        raise ValueError(
+            f'the model predicts the keypoints {meta.get("dataset_name")}, and '
+            f'{dataset["type"]} has {other.get("dataset_name")}; choose data of the '
+            "model's keypoints, or coco.py or coco_wholebody.py of the public data, "
+            'which score them by their names'
+        )
+    dataset.predicts = {key: own[key] for key in ('type', 'metainfo') if key in own}

@@ -84,7 +84,8 @@ def test_tool(compare, files, options, tmp_path, capsys):
     assert compare('--model', *files, *arguments) is None
     table = (tmp_path / 'comparison/table.txt').read_text()
     assert 'mIoU' in table and capsys.readouterr().out.endswith(table)
-    assert Image.open(tmp_path / 'comparison/comparison.png').size[1] == 32 + 384
+    with Image.open(tmp_path / 'comparison/comparison.png') as picture:
+        assert picture.size[1] == 32 + 384
 
 
 def test_wrong_arguments_are_one_line(compare, files, repo_dir, capsys):

@@ -125,7 +125,7 @@ def test_sapiens2_is_tested_on_public_data(name, data_config, repo_dir, tmp_path
     assert size == (256, 192) != SIZE  # as the model sees pictures
 
 
-def test_data_of_another_task_are_refused(data_config, repo_dir, tmp_path):
+def test_data_of_another_task_are_refused(data_config, repo_dir, tmp_path, table5):
     for task, name, words in (
         ('seg', 'coco', r'tiny.*\.py tests Seg, and .*coco\.py has Pose; choose'),
         ('depth', 'hi4d_normal', 'tests depth, and .* has normal'),
@@ -135,6 +135,10 @@ def test_data_of_another_task_are_refused(data_config, repo_dir, tmp_path):
         cfg = model_config(repo_dir, tmp_path, task)
         with pytest.raises(ValueError, match=words):
             use_data(cfg, data_config(name))
+    data = Config.fromfile(repo_dir / 'configs/_base_/datasets/humans308_1024x768.py')
+    data.test_dataloader.dataset.metainfo = table5
+    with pytest.raises(ValueError, match=r'keypoints humans308, and .* has table5; ch'):
+        use_data(model_config(repo_dir, tmp_path, 'pose'), data)
     (path,) = (repo_dir / 'configs/backbone').glob('*0.4b*.py')
     with pytest.raises(ValueError, match=r'config of the model, .* needs test_datalo'):
         use_data(Config.fromfile(path), data_config('cihp'))

@@ -32,6 +32,8 @@ class _CocoOfOthers(GuidedDataset):
         FileNotFoundError: if the folder of images or a file is missing.
     """
 
+    scored_by_name = True
+
     def __init__(
         self,
         *args: Any,
