@@ -10,7 +10,7 @@ model = dict(
 train_dataloader = dict(
     batch_size=64,
     dataset=dict(
-        type='mmpose.CocoWholeBodyDataset',
+        type='sapiens2_mm.Sapiens2CocoWholeBodyDataset',
         data_root=data_root,
         ann_file='annotations/coco_wholebody_train_v1.0.json',
         data_prefix=dict(img='train2017/'),
@@ -18,18 +18,14 @@ train_dataloader = dict(
 )
 val_dataloader = dict(
     dataset=dict(
-        type='mmpose.CocoWholeBodyDataset',
+        type='sapiens2_mm.Sapiens2CocoWholeBodyDataset',
         data_root=data_root,
         ann_file='annotations/coco_wholebody_val_v1.0.json',
         data_prefix=dict(img='val2017/'),
     ),
 )
 test_dataloader = val_dataloader
-val_evaluator = dict(
-    _delete_=True,
-    type='mmpose.CocoWholeBodyMetric',
-    ann_file='data/coco/annotations/coco_wholebody_val_v1.0.json',
-)
+val_evaluator = dict(_delete_=True, type='sapiens2_mm.Sapiens2CocoWholeBodyMetric')
 test_evaluator = val_evaluator
 _base_.train_cfg.max_iters = _base_.param_scheduler[1].end = 61_000
 _base_.param_scheduler[1].milestones = [49_400, 58_100]

@@ -5,7 +5,8 @@ import math
 import pytest
 from mmengine.config import Config
 from mmengine.registry import init_default_scope
-from public_layouts import PAGES, SIZE, write_layout
+from public_layouts import PAGES, write_layout
+from tiny_sapiens_v1 import small_config
 
 from sapiens2_mm.datasets.checking.checker import check_config
 from sapiens2_mm.engine import launch
@@ -93,36 +94,50 @@ def test_labels_of_cihp(data_config):
     assert label_of[28] == expected
 
 
-def model_config(repo_dir, tmp_path, task, **options):
-    """The tiny config of a task, with random weights to load."""
-    (path,) = (repo_dir / 'configs' / task).glob('sapiens2-tiny_*_synthetic-*.py')
-    cfg = launch.load_config(str(path), work_dir=str(tmp_path / 'work'))
-    cfg.merge_from_dict(options)
+def model_config(repo_dir, tmp_path, task):
+    """A small config of a task of Sapiens2, or of the first Sapiens ('v1 TASK')."""
+    if task.startswith('v1 '):
+        pytest.importorskip('mmpretrain')
+        cfg = small_config(repo_dir, task.removeprefix('v1 '))
+        cfg.launcher = 'none'
+    else:
+        (path,) = (repo_dir / 'configs' / task).glob('sapiens2-tiny_*_synthetic-*.py')
+        cfg = launch.load_config(str(path))
+    cfg.work_dir = str(tmp_path / 'work')
     cfg.experiment_name = f'{task}-{tmp_path.name}'
     return cfg
 
 
-TESTS = dict(
-    coco_wholebody=('pose', 'coco-wholebody/AP'),
-    cihp=('seg', 'mIoU'),
-    hi4d_normal=('normal', 'normal/normal_mae'),
-    p3m10k=('matting', 'matting/alpha_mae'),
+@pytest.mark.parametrize(
+    'task, name, metric',
+    [
+        ('pose', 'coco_wholebody', 'coco-wholebody/AP'),
+        ('seg', 'cihp', 'mIoU'),
+        ('normal', 'hi4d_normal', 'normal/normal_mae'),
+        ('matting', 'p3m10k', 'matting/alpha_mae'),
+        ('v1 pose', 'coco', 'coco/AP'),
+        ('v1 pose-coco-wholebody', 'coco_wholebody', 'coco-wholebody/AP'),
+        ('v1 seg', 'lip', 'mIoU'),
+        ('v1 depth', 'thuman2_depth', 'depth/abs_rel'),
+    ],
 )
-
-
-@pytest.mark.parametrize('name', TESTS)
-def test_sapiens2_is_tested_on_public_data(name, data_config, repo_dir, tmp_path):
-    task, metric = TESTS[name]
+def test_models_are_tested_on_public_data(
+    task, name, metric, data_config, repo_dir, tmp_path
+):
     cfg = model_config(repo_dir, tmp_path, task)
+    own = [step['type'] for step in cfg.test_dataloader.dataset.pipeline]
     use_data(cfg, data_config(name))
     metrics = launch.build_runner(cfg).test()
     assert math.isfinite(metrics[metric])
+    # as the model sees pictures, whatever the pipeline of the data
+    steps = cfg.test_dataloader.dataset.pipeline
+    assert len(steps) == len(own)
     (size,) = {
-        tuple(step.get('size') or step['input_size'][::-1])
-        for step in cfg.test_dataloader.dataset.pipeline
-        if 'size' in step or 'input_size' in step
+        tuple(step.get('size') or (step.get('input_size') or step.scale)[::-1])
+        for step in steps
+        if {'size', 'input_size', 'scale'} & step.keys()
     }
-    assert size == (256, 192) != SIZE  # as the model sees pictures
+    assert size == tuple(cfg.model.backbone.img_size) != (1024, 768)
 
 
 def test_data_of_another_task_are_refused(data_config, repo_dir, tmp_path, table5):
