@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from tiny_sapiens_v1 import small_config
 
 from sapiens2_mm.apis import init_model
 from sapiens2_mm.apis.comparison import run_trial, side_by_side, table_of
@@ -30,19 +31,32 @@ def options(data_dir):
     }
 
 
-def test_figures_and_picture_of_models(files, options, tmp_path):
+@pytest.fixture
+def files_v1(repo_dir, tmp_path):
+    """Config and checkpoint of a small model of the first Sapiens, 28 classes."""
+    pytest.importorskip('mmpretrain')
+    cfg = small_config(repo_dir, 'seg')
+    cfg.dump(tmp_path / 'v1.py')
+    model = init_model(cfg)
+    torch.save(dict(state_dict=model.state_dict()), tmp_path / 'v1.pth')
+    return str(tmp_path / 'v1.py'), str(tmp_path / 'v1.pth')
+
+
+def test_figures_and_picture_of_both_generations(files, files_v1, options, tmp_path):
     trials = [
-        run_trial(*files, files[0], str(tmp_path / f'{i}'), cfg_options=options)
-        for i in range(2)
+        run_trial(*model, files[0], str(tmp_path / f'{i}'), cfg_options=options)
+        for i, model in enumerate((files, files_v1))
     ]
     first, second = trials
-    assert first.metrics == second.metrics and 0 <= first.metrics['mIoU'] <= 100
+    assert [*first.metrics] == [*second.metrics] == ['aAcc', 'mIoU', 'mAcc']
+    assert all(0 <= value <= 100 for t in trials for value in t.metrics.values())
     assert first.milliseconds > 0 and first.memory >= 0
     assert first.parameters == pytest.approx(3.098813)
     lines = table_of(trials).get_string().splitlines()
     cells = [[cell.strip() for cell in line.split('|')[1:-1]] for line in lines]
     rows = {row[0]: row[1:] for row in cells if row}
-    assert rows['mIoU'] == [f'{first.metrics["mIoU"]:.4g}'] * 2
+    assert rows['mIoU'] == [f'{trial.metrics["mIoU"]:.4g}' for trial in trials]
+    assert [title[:3] for title in rows['']] == ['0: ', '1: ']
     assert set(rows) >= {'ms per sample', 'peak memory, MiB', 'parameters, M'}
     # the two validation images: input, then what each model made of it
     picture = np.asarray(side_by_side(trials))
