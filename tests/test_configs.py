@@ -115,6 +115,38 @@ def test_length_and_resolution_agree_everywhere(path):
             assert sizes_of(loader.dataset.pipeline) == {(height, width)}
 
 
+@pytest.mark.parametrize(
+    'path', [p for p in CONFIGS if '-4k_' in p.name], ids=config_id
+)
+def test_output_of_4k_is_2k(path):
+    """Heatmaps have a quarter of the sides; targets have the size of the output."""
+    cfg = Config.fromfile(path)
+    assert cfg.model.get('backbone', cfg.model).use_tokenizer
+    if 'train_cfg' not in cfg:
+        return
+    if path.parent.name == 'pretrain':
+        assert cfg.model.reconstruction_loss.target_scale == 0.5
+        assert cfg.model.neck.out_channels == 3 * 32 * 32
+        assert cfg.train_dataloader.prefetch_factor == 1
+        return
+    assert cfg.model.backbone.with_cp
+    head = cfg.model.get('head') or cfg.model.decode_head
+    if path.parent.name == 'pose':
+        size = [64 * 2 ** len(head.deconv_out_channels), head.decoder.heatmap_size[1]]
+        assert size == [1024, 1024]
+        return
+    stages = head.get('upsample_channels') or head.deconv_out_channels
+    assert 64 * 2 ** len(stages) == 2048
+    (stride,) = strides_of(cfg.train_dataloader.dataset.pipeline)
+    assert stride == 2
+
+
+def strides_of(pipeline) -> list[int]:
+    """Strides of the targets that the steps of a pipeline make."""
+    names = ('map_stride', 'label_stride')
+    return [step[name] for step in pipeline for name in names if name in step]
+
+
 @pytest.mark.parametrize('folder', FOLDERS, ids=lambda path: path.name)
 def test_metafile_lists_the_configs_of_its_folder(folder):
     meta = yaml.safe_load((folder / 'metafile.yml').read_text())
