@@ -67,6 +67,7 @@ class Reference(nn.Module):
             deconv_kernel_sizes=[4] * len(deconv),
             conv_out_channels=conv,
             conv_kernel_sizes=[1] * len(conv),
+            loss=dict(type='mmpose.KeypointMSELoss'),
         )
         for layers in (head.deconv_layers, head.conv_layers):
             for index, layer in enumerate(layers):
