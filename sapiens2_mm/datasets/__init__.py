@@ -12,6 +12,11 @@ from .transforms import *  # noqa: F403
 # class -> (module, host)
 HOST_CLASSES: dict[str, tuple[str, str]] = {
     'Humans29Dataset': ('sapiens2_mm.datasets.seg.humans29_dataset', 'mmseg'),
+    'SegPhotometricDistortion': (
+        'sapiens2_mm.datasets.transforms.seg_augment',
+        'mmseg',
+    ),
+    'SegRandomCrop': ('sapiens2_mm.datasets.transforms.seg_augment', 'mmseg'),
     'SegDataset': ('sapiens2_mm.datasets.seg.seg_dataset', 'mmseg'),
     'Humans308Dataset': ('sapiens2_mm.datasets.pose.humans308_dataset', 'mmpose'),
     'Sapiens2CocoDataset': ('sapiens2_mm.datasets.pose.coco_dataset', 'mmpose'),
@@ -23,6 +28,7 @@ HOST_CLASSES: dict[str, tuple[str, str]] = {
         'sapiens2_mm.datasets.pose.keypoint_list_dataset',
         'mmpose',
     ),
+    'PosePhotometricDistortion': ('sapiens2_mm.datasets.transforms.topdown', 'mmpose'),
     'Sapiens2RandomHalfBody': ('sapiens2_mm.datasets.transforms.topdown', 'mmpose'),
     'Sapiens2TopdownAffine': (
         'sapiens2_mm.datasets.transforms.topdown',

@@ -66,6 +66,9 @@ def test_names_without_prefix_are_those_of_the_config(repo_dir):
     [
         dict(type='mmseg.PhotoMetricDistortion'),
         dict(type='mmseg.RandomCrop', crop_size=(2, 2)),
+        dict(type='sapiens2_mm.SegRandomCrop', crop_size=(2, 2)),
+        dict(type='sapiens2_mm.SegPhotometricDistortion'),
+        dict(type='sapiens2_mm.PosePhotometricDistortion'),
         dict(type='sapiens2_mm.SegFlip', prob=0.5),
         dict(type='sapiens2_mm.RandomBackground'),
         dict(type='sapiens2_mm.DenseRandomScale'),

@@ -24,11 +24,11 @@ train_pipeline = [
         keep_ratio=True,
         resize_type='mmseg.Resize',
     ),
-    dict(type='mmseg.RandomCrop', crop_size=(1024, 768), cat_max_ratio=0.75),
+    dict(type='sapiens2_mm.SegRandomCrop', crop_size=(1024, 768), cat_max_ratio=0.75),
     resize,
     dict(type='mmseg.RandomRotate', prob=0.5, degree=45, pad_val=0, seg_pad_val=0),
     dict(type='sapiens2_mm.SegFlip', prob=0.5),
-    dict(type='mmseg.PhotoMetricDistortion'),
+    dict(type='sapiens2_mm.SegPhotometricDistortion'),
     pack,
 ]
 test_pipeline = [dict(type='sapiens2_mm.LoadImage'), resize, pack]

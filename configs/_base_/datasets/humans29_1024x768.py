@@ -21,7 +21,7 @@ train_pipeline = [
         prob=0.3,
         transforms=[
             dict(
-                type='mmseg.RandomCrop',
+                type='sapiens2_mm.SegRandomCrop',
                 crop_size=(1024, 768),  # (height, width)
                 cat_max_ratio=0.75,
             ),
@@ -37,7 +37,7 @@ train_pipeline = [
     # What rotation brings in is black and background, not ignored.
     dict(type='mmseg.RandomRotate', prob=0.5, degree=60, pad_val=0, seg_pad_val=0),
     dict(type='sapiens2_mm.SegFlip', prob=0.5),
-    dict(type='mmseg.PhotoMetricDistortion'),
+    dict(type='sapiens2_mm.SegPhotometricDistortion'),
     dict(type='sapiens2_mm.AreaCubicResize', size=(1024, 768)),
     dict(type='sapiens2_mm.FilterForeground', min_ratio=0.01),
     dict(type='mmseg.PackSegInputs', meta_keys=meta_keys),

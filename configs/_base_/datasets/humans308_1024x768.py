@@ -22,7 +22,7 @@ train_pipeline = [
     ),  # (width, height)
     dict(
         type='RandomApply',
-        transforms=[dict(type='mmpose.PhotometricDistortion')],
+        transforms=[dict(type='sapiens2_mm.PosePhotometricDistortion')],
         prob=0.8,
     ),
     dict(type='sapiens2_mm.RandomBlur', kind='box', prob=0.1),

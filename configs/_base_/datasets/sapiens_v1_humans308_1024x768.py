@@ -2,7 +2,7 @@
 _base_ = 'humans308_1024x768.py'
 train_pipeline = _base_.train_pipeline
 train_pipeline[5].enlarge = 'bilinear'
-train_pipeline[6] = dict(type='mmpose.PhotometricDistortion')
+train_pipeline[6] = dict(type='sapiens2_mm.PosePhotometricDistortion')
 test_pipeline = _base_.test_pipeline
 test_pipeline[2].enlarge = 'bilinear'
 _base_.tta_pipeline[1].transforms[2][0].enlarge = 'bilinear'

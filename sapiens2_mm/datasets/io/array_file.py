@@ -51,7 +51,8 @@ def read_png(data: bytes) -> np.ndarray:
     if image is None:
         raise ValueError('it is no image, or cut off')
     if image.ndim == 3:
-        image = image[..., [2, 1, 0, 3][: image.shape[2]]]
+        bgr, image = image, image.copy()
+        cv2.mixChannels([bgr], [image], [0, 2, 2, 0])
     return np.ascontiguousarray(_UPRIGHT.get(_rotation_tag(data), np.asarray)(image))
 
 

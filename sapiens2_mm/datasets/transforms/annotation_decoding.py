@@ -54,7 +54,8 @@ def _as_float(values: np.ndarray, path: str) -> tuple[np.ndarray, np.ndarray]:
     """
     if np.issubdtype(values.dtype, np.unsignedinteger):
         values = values.astype(np.float32) / np.iinfo(values.dtype).max
-    elif not np.issubdtype(values.dtype, np.floating):
+        return values, np.ones(values.shape[:2], bool)
+    if not np.issubdtype(values.dtype, np.floating):
         raise ValueError(
             f'{path}: expected float or unsigned integer values, got {values.dtype}'
         )
@@ -66,15 +67,20 @@ def _decode_normal(
     values: np.ndarray, path: str, results: dict[str, Any]
 ) -> tuple[np.ndarray, np.ndarray]:
     if np.issubdtype(values.dtype, np.unsignedinteger):
-        valid = values.any(2)
-        values = values.astype(np.float32) * (2 / np.iinfo(values.dtype).max) - 1
+        valid = (values[..., 0] | values[..., 1] | values[..., 2]) > 0
+        factor = 2 / np.iinfo(values.dtype).max
+        values = values.astype(np.float32)
+        values *= factor
+        values -= 1
     else:
         values, valid = _as_float(values, path)
         values[~valid] = 0
     values *= np.float32(results.get('normal_signs', 1))
-    length = np.linalg.norm(values, axis=2)
+    x, y, z = np.square(values).transpose(2, 0, 1)
+    length = np.sqrt(x + y + z)
     valid &= length > 1e-6
-    return values / np.maximum(length, 1e-6)[..., None], valid
+    values /= np.maximum(length, 1e-6)[..., None]
+    return values, valid
 
 
 def _decode_depth(
@@ -87,8 +93,10 @@ def _decode_depth(
                 f'{values.dtype}, a picture of the depth?'
             )
         advice = f'set it in the dataset, as {path} holds integers'
-        values = values * np.float64(get_entry(results, 'depth_scale', advice))
-    values = values.astype(np.float32).reshape(values.shape[:2])
+        scale = np.float64(get_entry(results, 'depth_scale', advice))
+        meters = np.empty(values.shape, np.float32)
+        values = np.multiply(values, scale, out=meters, casting='same_kind')
+    values = values.astype(np.float32, copy=False).reshape(values.shape[:2])
     return values, np.isfinite(values) & (values > 0)
 
 
@@ -96,7 +104,7 @@ def _decode_albedo(
     values: np.ndarray, path: str, results: dict[str, Any]
 ) -> tuple[np.ndarray, np.ndarray]:
     values, valid = _as_float(values, path)
-    known = values[valid]
+    known = values if valid.all() else values[valid]
     if known.size and not -0.1 <= known.min() <= known.max() < 1.1:
         raise ValueError(
             f'{path}: expected albedo in [0, 1], got values from {known.min():g} to '

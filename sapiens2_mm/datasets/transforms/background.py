@@ -10,7 +10,7 @@ from sapiens2_mm.registry import TRANSFORMS
 from ..io.folder import list_images
 from ..io.image import read_image
 from .base import RandomTransform
-from .maps import straight_bgr
+from .maps import as_mask, straight_bgr
 
 
 @TRANSFORMS.register_module()
@@ -73,7 +73,7 @@ class RandomBackground(RandomTransform):
         background = _cover(photo, image.shape[:2])
         if self.transfer_color:
             image = transfer_color(image, person, background)
-        results['img'] = np.where(person[..., None], image, background)
+        results['img'] = cv2.copyTo(image, as_mask(person), background)
 
     def __repr__(self) -> str:
         return (
@@ -108,20 +108,25 @@ def transfer_color(
     Returns:
         (H, W, 3) uint8 BGR; pixels outside the mask are as before.
     """
-    target = _to_lab(reference).reshape(-1, 3)
-    lab = _to_lab(image)
-    values = lab[mask]
-    spread = values.std(0)
+    new_mean, new_spread = cv2.meanStdDev(_to_lab(reference))
+    left, top, width, height = cv2.boundingRect(as_mask(mask))
+    part = slice(top, top + height), slice(left, left + width)
+    lab, inside = _to_lab(image[part]), as_mask(mask[part])
+    mean, spread = cv2.meanStdDev(lab, mask=inside)
     # A channel without variation has nothing to stretch.
-    gain = np.where(spread > 1e-3, target.std(0) / np.maximum(spread, 1e-3), 1.0)
-    lab[mask] = (values - values.mean(0)) * gain + target.mean(0)
-    bgr = cv2.cvtColor(lab.astype(np.float32), cv2.COLOR_LAB2BGR)
-    out = np.rint(bgr * 255).clip(0, 255).astype(np.uint8)
-    return np.where(mask[..., None], out, image)
+    gain = np.where(spread > 1e-3, new_spread / np.maximum(spread, 1e-3), 1.0)
+    lab = cv2.transform(lab, np.hstack((np.diagflat(gain), new_mean - gain * mean)))
+    bgr = cv2.cvtColor(lab, cv2.COLOR_LAB2BGR)
+    bgr = cv2.multiply(bgr, (255.0,) * 4, dtype=cv2.CV_8U)  # rounds and clips
+    out = image.copy()
+    out[part] = cv2.copyTo(bgr, inside, out[part].copy())
+    return out
 
 
 def _to_lab(image: np.ndarray) -> np.ndarray:
-    return cv2.cvtColor(image.astype(np.float32) / 255, cv2.COLOR_BGR2LAB)
+    image = image.astype(np.float32)
+    image *= 1 / 255
+    return cv2.cvtColor(image, cv2.COLOR_BGR2LAB)
 
 
 # 8-bit sRGB to linear light

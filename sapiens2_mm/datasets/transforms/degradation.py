@@ -106,11 +106,12 @@ class RandomGaussianNoise(RandomTransform):
 
     def apply(self, results: dict[str, Any], parameters: tuple[float, int]) -> None:
         variance, seed = parameters
-        rng = np.random.default_rng(seed)
-        noise = rng.standard_normal(results['img'].shape, dtype=np.float32)
-        noise *= variance**0.5
-        noise += results['img']
-        results['img'] = np.rint(noise).clip(0, 255).astype(np.uint8)
+        cv2.setRNGSeed(seed)
+        # Pixels are whole numbers: rounding the noise is rounding the sum.
+        image = results['img']
+        noise = np.empty((len(image), image[0].size), np.int16)
+        cv2.randn(noise, 0, variance**0.5)
+        results['img'] = cv2.add(image, noise.reshape(image.shape), dtype=cv2.CV_8U)
 
 
 _INTERPOLATIONS = (

@@ -2,11 +2,13 @@
 
 from typing import Any
 
+import cv2
 import numpy as np
 
 from sapiens2_mm.registry import TRANSFORMS
 
 from .base import Transform
+from .maps import as_mask
 
 
 @TRANSFORMS.register_module()
@@ -74,7 +76,6 @@ class FilterFlatAlbedo(Transform):
         self.min_std = min_std
 
     def transform(self, results: dict[str, Any]) -> dict[str, Any] | None:
-        values = results['gt_albedo'][results['gt_mask']]
-        if not len(values) or (values.std(0) < self.min_std).all():
-            return None
-        return results
+        mask = as_mask(results['gt_mask'])
+        deviations = cv2.meanStdDev(results['gt_albedo'], mask=mask)[1]  # 0 of none
+        return results if (deviations >= self.min_std).any() else None

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+import cv2
 import numpy as np
 
 from sapiens2_mm.registry import TRANSFORMS
@@ -12,6 +13,7 @@ from .base import RandomTransform, check_range
 from .maps import (
     MAPS,
     flipped_camera,
+    mirrored,
     present_maps,
     resize_sample,
     shifted_camera,
@@ -133,7 +135,7 @@ class DenseRandomFlip(RandomTransform):
     def apply(self, results: dict[str, Any], parameters: Any) -> None:
         results['flip'] = True
         for name in ['img', *present_maps(results)]:
-            results[name] = np.ascontiguousarray(results[name][:, ::-1])
+            results[name] = mirrored(results[name])
             if name in MAPS and MAPS[name].vector:
                 results[name][..., 0] *= -1
         update_cameras(results, flipped_camera, results['img'].shape[1])
@@ -179,12 +181,12 @@ class SegFlip(RandomTransform):
 
     def apply(self, results: dict[str, Any], parameters: Any) -> None:
         results.update(flip=True, flip_direction='horizontal')
-        results['img'] = np.ascontiguousarray(results['img'][:, ::-1])
+        results['img'] = mirrored(results['img'])
         fields = results.get('seg_fields', [])
         if fields:
             lookup = self._swap_lookup(results)
             for key in fields:
-                results[key] = lookup[results[key][:, ::-1]]
+                results[key] = cv2.LUT(mirrored(results[key]), lookup)
 
     def _swap_lookup(self, results: dict[str, Any]) -> np.ndarray:
         pairs = results.get('flip_pairs')

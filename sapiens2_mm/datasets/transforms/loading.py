@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+import cv2
 import numpy as np
 
 from sapiens2_mm.registry import TRANSFORMS
@@ -14,7 +15,7 @@ from ..io.label_image import read_label_image
 from ..seg.label_map import UNKNOWN, label_lookup
 from .annotation_decoding import DECODERS, set_cameras
 from .base import Transform, check_choice, get_entry
-from .maps import MAPS, resize_nearest
+from .maps import MAPS, as_mask, resize_nearest
 
 OPAQUE = 0.996  # from this alpha on, the image shows nothing but the foreground
 
@@ -123,7 +124,8 @@ class LoadSegAnnotations(Transform):
             results['reduce_zero_label'],
             results['ignore_index'],
         )
-        labels = lookup[values]
+        is_8bit = values.dtype == np.uint8
+        labels = cv2.LUT(values, lookup[:256]) if is_8bit else lookup[values]
         if labels.min() == UNKNOWN:
             found = np.unique(values[labels == UNKNOWN], return_counts=True)
             text = ', '.join(f'{v} ({n} px)' for v, n in zip(*found, strict=True))
@@ -224,7 +226,8 @@ class LoadDenseAnnotations(Transform):
         channels = MAPS[f'gt_{field}'].channels
         _check_shape(values, path, results['gt_mask'].shape, results, (channels,))
         values, valid = DECODERS[field](values, path, results)
-        values[~valid] = 0
+        if not valid.all():
+            values = cv2.copyTo(values, as_mask(valid))
         results['gt_mask'] &= valid
         results[f'gt_{field}'] = values
 
@@ -284,8 +287,8 @@ class LoadMatte(Transform):
             known = np.ones(size, bool)
         else:
             opaque = alpha >= OPAQUE
-            rgb = results['img'][..., ::-1].astype(np.float32) / 255
-            foreground = np.where(opaque[..., None], rgb, 0).astype(np.float32)
+            bgr = cv2.copyTo(results['img'], as_mask(opaque))  # black elsewhere
+            foreground = bgr[..., ::-1].astype(np.float32) / 255
             known = opaque | (alpha == 0)
         results['gt_alpha'] = np.ascontiguousarray(alpha)
         results['gt_foreground'] = foreground

@@ -49,11 +49,12 @@ def resize_nearest(values: np.ndarray, size: tuple[int, int]) -> np.ndarray:
     OpenCV's ``INTER_NEAREST`` takes the pixel under the corner, which shifts a map
     against its image.
     """
-    rows, cols = (
-        (2 * np.arange(new) + 1) * old // (2 * new)
-        for old, new in zip(values.shape[:2], size, strict=True)
-    )
-    return values[rows[:, None], cols]
+    for axis, new in enumerate(size):
+        old = values.shape[axis]
+        if new != old:
+            nearest = (2 * np.arange(new) + 1) * old // (2 * new)
+            values = values.take(nearest, axis)
+    return values
 
 
 def resize_sample(
@@ -98,8 +99,22 @@ def pad(
 ) -> np.ndarray:
     """Add (left, right, top, bottom) pixels of ``value`` to (H, W) or (H, W, C)."""
     left, right, top, bottom = padding
-    border = ((top, bottom), (left, right)) + ((0, 0),) * (values.ndim - 2)
-    return np.pad(values, border, constant_values=value)
+    height, width = values.shape[:2]
+    size = (top + height + bottom, left + width + right, *values.shape[2:])
+    padded = np.full(size, value, values.dtype)
+    padded[top : top + height, left : left + width] = values
+    return padded
+
+
+def mirrored(values: np.ndarray) -> np.ndarray:
+    """(H, W) or (H, W, C) with left and right exchanged."""
+    plain = values.view(np.uint8) if values.dtype == bool else values
+    return cv2.flip(plain, 1).view(values.dtype)
+
+
+def as_mask(valid: np.ndarray) -> np.ndarray:
+    """A bool array as OpenCV's functions take a mask."""
+    return np.ascontiguousarray(valid).view(np.uint8)
 
 
 def straight_bgr(results: dict[str, Any]) -> np.ndarray:

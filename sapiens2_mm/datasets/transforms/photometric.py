@@ -80,7 +80,8 @@ def _distort(image: np.ndarray, change: _Change) -> np.ndarray:
         if change.saturation is not None:
             hsv[..., 1] = _linear(hsv[..., 1], change.saturation, 0)
         if change.hue is not None:
-            hsv[..., 0] = (hsv[..., 0].astype(np.int16) + change.hue) % 180
+            turned = (np.arange(256) + change.hue) % 180
+            hsv[..., 0] = lookup_values(hsv[..., 0], turned)
         image = cv2.cvtColor(hsv, cv2.COLOR_HSV2BGR)
     if change.contrast is not None and not change.contrast_first:
         image = _linear(image, change.contrast, 0)
@@ -89,10 +90,13 @@ def _distort(image: np.ndarray, change: _Change) -> np.ndarray:
 
 def _linear(values: np.ndarray, factor: float, offset: float) -> np.ndarray:
     """``factor * values + offset``, rounded and clipped, by a lookup of 256 entries."""
-    lookup = np.arange(256) * factor + offset
-    return cv2.LUT(
-        np.ascontiguousarray(values), lookup.round().clip(0, 255).astype(np.uint8)
-    )
+    return lookup_values(values, (np.arange(256) * factor + offset).round())
+
+
+def lookup_values(values: np.ndarray, lookup: np.ndarray) -> np.ndarray:
+    """``lookup``, 256 numbers that are clipped to 8 bits, at uint8 ``values``."""
+    lookup = lookup.clip(0, 255).astype(np.uint8)
+    return cv2.LUT(np.ascontiguousarray(values), lookup)
 
 
 @TRANSFORMS.register_module()
@@ -111,5 +115,6 @@ class RandomSolarize(RandomTransform):
         self.threshold = threshold
 
     def apply(self, results: dict[str, Any], parameters: Any) -> None:
-        image = results['img']
-        results['img'] = np.where(image > self.threshold, 255 - image, image)
+        values = np.arange(256, dtype=np.uint8)
+        lookup = np.where(values > self.threshold, 255 - values, values)
+        results['img'] = cv2.LUT(results['img'], lookup)

@@ -20,10 +20,12 @@ def unproject(depth: np.ndarray, intrinsics: np.ndarray) -> np.ndarray:
         (H, W, 3) float32 of (X, Y, Z), in the unit of ``depth``.
     """
     height, width = depth.shape
-    rows, cols = np.mgrid[:height, :width]
-    pixels = np.stack([cols, rows, np.ones_like(cols)], axis=-1)
-    rays = pixels @ np.linalg.inv(intrinsics).T
-    return (rays * depth[..., None]).astype(np.float32)
+    cols, rows = np.arange(width), np.arange(height)[:, None]
+    points = np.empty((height, width, 3), np.float32)
+    for axis, (along_x, along_y, offset) in enumerate(np.linalg.inv(intrinsics)):
+        rays = along_x * cols + (along_y * rows + offset)
+        np.multiply(rays, depth, out=points[..., axis], casting='same_kind')
+    return points
 
 
 @TRANSFORMS.register_module()

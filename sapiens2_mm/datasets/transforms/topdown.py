@@ -1,13 +1,18 @@
-"""Crop of one person by the unbiased (UDP) affine map, and crops of half a body."""
+"""Crops of a person (UDP) and of half a body, and mmpose's changes of color."""
 
 import cv2
 import numpy as np
-from mmpose.datasets.transforms import RandomHalfBody, TopdownAffine
+from mmpose.datasets.transforms import (
+    PhotometricDistortion,
+    RandomHalfBody,
+    TopdownAffine,
+)
 from mmpose.structures.bbox import get_udp_warp_matrix
 
 from sapiens2_mm.registry import TRANSFORMS
 
 from .base import Transform, check_choice
+from .photometric import lookup_values
 from .resize import ENLARGE
 
 
@@ -17,6 +22,18 @@ class Sapiens2RandomHalfBody(Transform, RandomHalfBody):
 
     The upper and lower body come from the ``type`` of each keypoint in the metainfo.
     """
+
+
+@TRANSFORMS.register_module()
+class PosePhotometricDistortion(Transform, PhotometricDistortion):
+    """mmpose's own by lookups of 256 values: equal pixels, uint8 images."""
+
+    at_inference = 'refuse'
+
+    def _convert(
+        self, img: np.ndarray, alpha: float = 1, beta: float = 0
+    ) -> np.ndarray:
+        return lookup_values(img, np.arange(256, dtype=np.float32) * alpha + beta)
 
 
 @TRANSFORMS.register_module()
