@@ -11,7 +11,11 @@ def add_model_options(parser: ArgumentParser) -> None:
     parser.add_argument(
         '--task', help='such as pose,seg,normal: published models of --size'
     )
-    parser.add_argument('--size', default='1b', help='of the models of --task (1b)')
+    parser.add_argument(
+        '--size',
+        default='1b',
+        help='of the models of --task (1b); such as sapiens-1b for the first Sapiens',
+    )
     parser.add_argument(
         '--model',
         nargs='+',
@@ -45,7 +49,8 @@ def load_models(args: Namespace) -> dict[str, Inferencer]:
         raise ValueError('--model takes a name, or CONFIG CHECKPOINT; put INPUT first')
     tasks = args.task.split(',') if args.task else []
     inferencers: dict[str, Inferencer] = {}
-    for model in [*([f'sapiens2-{args.size}_{task}'] for task in tasks), *args.model]:
+    family = args.size if '-' in args.size else f'sapiens2-{args.size}'
+    for model in [*([f'{family}_{task}'] for task in tasks), *args.model]:
         inferencer = Inferencer(
             *model, device=args.device, dtype=args.dtype, compile=args.compile
         )

@@ -1,9 +1,11 @@
 """Names, configs and files of the first Sapiens."""
 
+from argparse import ArgumentParser, Namespace
+
 import pytest
 from mmengine.config import Config
 
-from sapiens2_mm.apis import find_model, list_models
+from sapiens2_mm.apis import find_model, list_models, model_options
 from sapiens2_mm.checkpoint import SkipInit
 from sapiens2_mm.checkpoint.io.hub import HubAddress
 from sapiens2_mm.checkpoint.matching import match
@@ -76,3 +78,22 @@ def test_every_export_is_named(repo_dir):
         kind = 'torchscript' if 'torchscript/' in address else 'bfloat16'
         assert HubAddress.parse(address).file.endswith(f'_{kind}.pt2')
         assert '_clean' not in address
+
+
+@pytest.mark.parametrize(
+    'size, family', [('1b', 'sapiens2-1b'), ('sapiens-1b', 'sapiens-1b')]
+)
+def test_size_on_the_command_line_may_name_the_generation(size, family, monkeypatch):
+    asked = []
+
+    def inferencer(name, **options):
+        asked.append(name)
+        return Namespace(task=Namespace(name=name))
+
+    monkeypatch.setattr(model_options, 'Inferencer', inferencer)
+    monkeypatch.setattr(model_options, 'share_backbones', lambda models: 0)
+    parser = ArgumentParser()
+    model_options.add_model_options(parser)
+    arguments = ['--task', 'pose,seg', '--size', size, '--model', 'sapiens-2b_normal']
+    model_options.load_models(parser.parse_args(arguments))
+    assert asked == [f'{family}_pose', f'{family}_seg', 'sapiens-2b_normal']

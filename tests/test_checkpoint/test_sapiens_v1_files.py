@@ -12,6 +12,8 @@ from tiny_sapiens_v1 import ARCH, SIZE, Reference, small_config, task  # noqa: F
 
 from sapiens2_mm.checkpoint import CheckpointError, load_for_inference, read_checkpoint
 from sapiens2_mm.checkpoint.layouts.names import to_our_names
+from sapiens2_mm.checkpoint.matching import match
+from sapiens2_mm.checkpoint.mmengine_loader import load_from_local
 from sapiens2_mm.registry import MODELS
 
 FORMS = ('bare .pth', '.pth with meta', 'TorchScript', 'bfloat16 export')
@@ -74,6 +76,9 @@ def test_wrong_padding_is_refused_where_the_file_tells(task, repo_dir, tmp_path,
     assert 'patch_padding' not in log.text
     with pytest.raises(CheckpointError, match='made with patch_padding=4'):
         load_for_inference(model, str(tmp_path / 'own.pth'))
+    state = load_from_local(str(tmp_path / 'own.pth'))['state_dict']  # as runners do
+    with pytest.raises(CheckpointError, match='made with patch_padding=4'):
+        match(state, model, 'own.pth')
 
 
 def pretrained_backbone(**options):

@@ -7,7 +7,7 @@ from mmengine.runner import Runner
 from tiny_sapiens_v1 import SIZE, Reference, small_config
 
 from sapiens2_mm.apis import Inferencer
-from sapiens2_mm.checkpoint import CheckpointError
+from sapiens2_mm.checkpoint import CheckpointError, read_checkpoint
 from sapiens2_mm.datasets.metainfo.humans29 import METAINFO, SOURCES
 
 for host in ('mmpretrain', 'mmpose', 'mmseg'):
@@ -52,6 +52,8 @@ def test_train_from_a_pretrained_file_and_predict(run, data_dir, tmp_path):
     before, after = pretrained.layers[0].ln1.bias, runner.model.backbone.layers[0]
     assert not torch.equal(before, after.ln1.bias)
 
+    saved = read_checkpoint(tmp_path / 'work' / 'iter_1.pth')['state_dict']._metadata
+    assert saved['backbone']['patch_padding'] == cfg.model.backbone.patch_padding
     inferencer = Inferencer(cfg, str(tmp_path / 'work' / 'iter_1.pth'))
     image = data_dir / 'synthetic_humans' / 'rgb' / '000004.jpg'
     options = dict(whole_image=True) if task == 'pose' else {}

@@ -70,9 +70,10 @@ def with_our_predictor(
 ) -> dict[str, Tensor]:
     """The same weights with our name of the predictor; see ``predictor_of``."""
     found = predictor_of(state, model_names)
-    if found is None or found.official == found.ours:
+    if found is None:
         return state
-    return {key.replace(found.official, found.ours): v for key, v in state.items()}
+    named = {key.replace(found.official, found.ours): v for key, v in state.items()}
+    return state if named.keys() == state.keys() else named  # keeps what torch noted
 
 
 def check_patch_padding(

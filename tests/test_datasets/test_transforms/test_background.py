@@ -50,6 +50,15 @@ class TestRandomBackground:
         assert behind[:, 0].max() == 0 and behind[:, 1].max() == 0  # blue, green
         assert behind[:, 2].min() >= 10  # red is the last channel of BGR
 
+    def test_the_person_of_a_dense_task_is_its_mask(self, photos):
+        image, mask = noise(30, 30), np.zeros((30, 30), bool)
+        mask[10:20, 10:20] = True
+        paste = make(
+            'RandomBackground', background_dir=photos, prob=1.0, transfer_color=False
+        )
+        after = paste.transform(dict(img=image.copy(), gt_mask=mask))['img']
+        assert ((after == image).all(-1) == mask).all()
+
     def test_skips(self, photos, tmp_path):
         wild = sample([[0, 1]], in_the_wild=True)
         image = wild['img'].copy()

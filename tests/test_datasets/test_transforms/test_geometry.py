@@ -222,6 +222,17 @@ def test_crop_stays_within_the_bounds():
     assert 0.49 < min(aspects) < 0.75 < max(aspects) < 2.05
 
 
+def test_crop_of_one_size_lies_anywhere_in_the_image():
+    np.random.seed(0)
+    corners = set()
+    for _ in range(20):
+        image = np.arange(96 * 72, dtype=np.int32).reshape(96, 72)
+        results = DenseRandomCrop(prob=1.0, size=(40, 90))(dict(img=image))
+        assert results['img'].shape == results['img_shape'] == (40, 72)
+        corners.add(int(results['img'][0, 0]) // 72)
+    assert len(corners) > 10 and max(corners) <= 56
+
+
 def test_scale_draws_from_its_range():
     np.random.seed(0)
     heights = [

@@ -137,6 +137,16 @@ def test_rotation(tmp_path, image):
         step(dict(img=image, gt_normal=np.zeros((*SIZE, 3), np.float32)))
 
 
+def test_rotation_of_depth(image):
+    np.random.seed(0)
+    mask = np.ones(SIZE, bool)
+    results = dict(img=image, gt_depth=np.full(SIZE, 2, np.float32), gt_mask=mask)
+    results = RandomMatteRotate(prob=1.0, max_angle=60, border=0)(results)
+    assert not results['img'][0, 0].any() and not results['gt_mask'][0, 0]
+    assert results['gt_mask'].dtype == bool
+    assert (results['gt_depth'] == 2 * results['gt_mask']).all()
+
+
 def test_jpeg(image):
     flat = np.full((32, 32, 3), 90, np.uint8)
     assert (

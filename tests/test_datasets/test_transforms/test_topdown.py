@@ -69,12 +69,17 @@ def test_rotation_turns_about_the_center():
 
 
 @pytest.mark.parametrize(
-    'size, flag', [((96, 128), cv2.INTER_CUBIC), ((12, 16), cv2.INTER_LINEAR)]
+    'size, enlarge, flag',
+    [
+        ((96, 128), {}, cv2.INTER_CUBIC),
+        ((12, 16), {}, cv2.INTER_LINEAR),
+        ((96, 128), dict(enlarge='bilinear'), cv2.INTER_LINEAR),
+    ],
 )
-def test_bicubic_only_if_enlarged(size, flag):
+def test_bicubic_only_if_enlarged(size, enlarge, flag):
     given = results()
     image = given['img'].copy()
-    out = Sapiens2TopdownAffine(size)(given)['img']
+    out = Sapiens2TopdownAffine(size, **enlarge)(given)['img']
     zoom = (np.array(size) - 1) / (24, 32)
     shift = (np.array(size) - 1) / 2 - zoom * (30, 40)
     warp = np.float32([[zoom[0], 0, shift[0]], [0, zoom[1], shift[1]]])
