@@ -165,6 +165,14 @@ def test_a_folder_runs_no_code(folder, tmp_path):
         read_checkpoint(copy)
 
 
+def test_a_piece_with_an_endless_header_is_refused(folder, tmp_path):
+    copy = shutil.copytree(folder / 'iter_2.pth', tmp_path / 'iter_2.pth')
+    piece = next(iter(copy.glob('shard-00002-*')))
+    piece.write_bytes((9 << 20).to_bytes(8, 'little') + b'{' + b' ' * (10 << 20))
+    with pytest.raises(CheckpointError, match='has a header of 9437184 bytes; it is'):
+        read_checkpoint(copy)
+
+
 def _fail(rank, folder):
     """A full disk on one process, a complete checkpoint, a kill before the last."""
     model, optimizer = make()

@@ -11,6 +11,7 @@ from ..errors import CheckpointError, shown
 _HTML = (b'<!doctype html', b'<html', b'<head', b'<body')
 _LFS = b'version https://git-lfs'
 _MAX_HEADER = 100_000_000  # of safetensors
+_MAX_HEADER_OF_MODEL = 1 << 23  # bytes, of some 80,000 tensors
 
 
 def unreadable(
@@ -52,6 +53,18 @@ def other_kind(path: Path, suffix: str) -> str | None:
         elif suffix != '.json' and not head.startswith(b'\x80'):  # of a pickle
             return f'no checkpoint; it begins with {head[:8]!r}'
     return None
+
+
+def check_header(path: Path) -> None:
+    """Refuse a safetensors file whose header its reader would take long for.
+
+    Raises:
+        CheckpointError: if it is longer than those of models.
+    """
+    with open(path, 'rb') as file:
+        header = int.from_bytes(file.read(8), 'little')
+    if _MAX_HEADER_OF_MODEL < header < os.path.getsize(path):
+        raise CheckpointError(f'{path} has a header of {header} bytes; it is no model')
 
 
 def _is_text(head: bytes) -> bool:

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from ..errors import CheckpointError, listed
+from .file_kind import check_header
 from .limits import Budget, are_plain
 from .torch_file import read_torch_file
 
@@ -57,6 +58,8 @@ def read_state(
     content = read_torch_file(folder / STATE, map_location)
     entries, sharded = content['entries'], content['sharded']
     budget = Budget(sum(file.stat().st_size for file in folder.iterdir()))
+    for file in folder.glob('*.safetensors'):
+        check_header(file)
     found = _reader(folder).read_metadata().state_dict_metadata
     lost = []
     for name, (_, shape, dtype) in sharded.items():

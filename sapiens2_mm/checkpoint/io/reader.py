@@ -18,7 +18,7 @@ from torch import Tensor
 
 from ..errors import CheckpointError, holds_weights_only, listed
 from .download import download_url
-from .file_kind import unreadable
+from .file_kind import check_header, unreadable
 from .hub import download_hub_file
 from .limits import Budget
 from .pieces import STATE, has_pieces, read_folder
@@ -31,7 +31,6 @@ Location = str | torch.device | Callable | dict | None
 
 # Where tools put the weights, in the order the official loader looks.
 _WRAPPERS = ('state_dict', 'model', 'teacher', 'model_state_dict', 'module')
-_MAX_HEADER = 1 << 23  # bytes, of some 80,000 tensors
 _CAN_READ = digit_version(safetensors_version) >= digit_version('0.8.0')
 
 
@@ -210,10 +209,7 @@ def _read_safetensors(
         options['backend'] = 'pread'  # pages of a mapped file would add up
     if is_zip(path):
         raise CheckpointError(f'{path} is a file of torch.save; rename it to .pth')
-    with open(path, 'rb') as file:
-        header = int.from_bytes(file.read(8), 'little')
-    if _MAX_HEADER < header < os.path.getsize(path):  # its reader would take ten times
-        raise CheckpointError(f'{path} has a header of {header} bytes; it is no model')
+    check_header(path)
     budget = Budget(os.path.getsize(path))
     with safe_open(path, **options) as file:
         tensors = {}
