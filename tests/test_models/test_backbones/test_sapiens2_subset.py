@@ -63,17 +63,33 @@ def test_all_ids_is_the_plain_forward_and_dropped_pixels_do_not_matter():
     assert torch.equal(model(changed, IDS)[0], model(image, IDS)[0])
 
 
-@torch.no_grad()
-def test_with_tokenizer_equals_dropping_window_tokens():
-    model = tiny(use_tokenizer=True, img_size=(256, 192))
-    image = torch.randn(2, 3, 256, 192)
-    part = model(image, IDS)[0]
+def masked_after_the_windows(model, image):
+    """What ``model(image, IDS)`` is, with all windows computed."""
     tokens, rope, grid = model.embed(image)
     assert grid == (4, 3)
     prefix = torch.arange(NUM_PREFIX).expand(2, -1)
     rows = torch.cat((prefix, NUM_PREFIX + IDS), dim=1)
     tokens = torch.stack([tokens[b, rows[b]] for b in range(2)])
-    (expected,) = model.encode(tokens, tuple(t[0, rows].unsqueeze(1) for t in rope))
+    return model.encode(tokens, tuple(t[0, rows].unsqueeze(1) for t in rope))[0]
+
+
+def test_windows_dropped_before_have_the_gradients_of_windows_masked_after():
+    model = tiny(use_tokenizer=True, img_size=(256, 192)).double().train()
+    model.tokenizer.max_bytes = 0  # one window at a time
+    image = torch.randn(2, 3, 256, 192).double()
+    grads = []
+    for out in (model(image, IDS)[0], masked_after_the_windows(model, image)):
+        grads.append(torch.autograd.grad(out.square().mean(), model.parameters()))
+    for one, other in zip(*grads, strict=True):
+        torch.testing.assert_close(one, other)
+
+
+@torch.no_grad()
+def test_with_tokenizer_equals_dropping_window_tokens():
+    model = tiny(use_tokenizer=True, img_size=(256, 192))
+    image = torch.randn(2, 3, 256, 192)
+    part = model(image, IDS)[0]
+    expected = masked_after_the_windows(model, image)
     torch.testing.assert_close(part, expected, rtol=1e-5, atol=1e-5)
     changed = image.clone()
     changed[0, :, :64, 64:128] = 5.0
