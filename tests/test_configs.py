@@ -129,7 +129,7 @@ def test_output_of_4k_is_2k(path):
         assert cfg.model.neck.out_channels == 3 * 32 * 32
         assert cfg.train_dataloader.prefetch_factor == 1
         return
-    assert cfg.model.backbone.with_cp
+    assert cfg.recompute == 'full'
     head = cfg.model.get('head') or cfg.model.decode_head
     if path.parent.name == 'pose':
         size = [64 * 2 ** len(head.deconv_out_channels), head.decoder.heatmap_size[1]]

@@ -8,6 +8,7 @@ _base_ = [
 ]
 default_scope = 'sapiens2_mm'
 data_root = 'data/synthetic_humans_256x192'
+recompute = 'none'
 model = _base_.tiny_model
 size = _base_.tiny_model.backbone.img_size
 train_pipeline = [

@@ -9,6 +9,7 @@ _base_ = [
 ]
 default_scope = 'sapiens2_mm'
 data_root = 'data/synthetic_humans_256x192'
+recompute = 'none'
 model = dict(
     backbone=_base_.tiny_model.backbone,
     decode_head=dict(

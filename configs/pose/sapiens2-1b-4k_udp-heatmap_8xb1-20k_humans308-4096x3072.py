@@ -2,8 +2,9 @@
 # deconvolutions; sigma and blur cover the same part of them.
 _base_ = ['sapiens2-1b_udp-heatmap_8xb7-20k_humans308-1024x768.py']
 size = (3072, 4096)  # (width, height)
+recompute = 'full'
 model = dict(
-    backbone=dict(img_size=(4096, 3072), use_tokenizer=True, with_cp=True),
+    backbone=dict(img_size=(4096, 3072), use_tokenizer=True),
     head=dict(
         deconv_out_channels=(1536, 1024, 512, 256),
         deconv_kernel_sizes=(4, 4, 4, 4),

@@ -1,2 +1,3 @@
 _base_ = ['sapiens2-0.4b_mae-contrast_64xb32-500k_images-1024x768.py']
-model = dict(backbone=dict(arch='sapiens2_1b', with_cp=True))
+recompute = 'full'
+model = dict(backbone=dict(arch='sapiens2_1b'))

@@ -6,8 +6,9 @@ _base_ = [
 ]
 default_scope = 'sapiens2_mm'
 data_root = 'data/synthetic_humans'
+recompute = 'none'  # nothing is kept of a frozen encoder
 model = dict(
-    backbone=dict(frozen_stages=24, with_cp=False),
+    backbone=dict(frozen_stages=24),
     neck=dict(type='sapiens2_mm.ProbeNeck', in_channels=1024),
     decode_head=dict(
         in_channels=256,

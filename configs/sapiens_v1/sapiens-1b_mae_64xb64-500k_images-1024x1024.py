@@ -1,2 +1,3 @@
 _base_ = ['sapiens-0.3b_mae_64xb64-500k_images-1024x1024.py']
-model = dict(backbone=dict(arch='sapiens_1b', with_cp=True))
+recompute = 'full'
+model = dict(backbone=dict(arch='sapiens_1b'))

@@ -7,6 +7,7 @@ _base_ = [
 default_scope = 'mmseg'
 data_root = 'data/synthetic_humans_256x192'
 size = (256, 192)  # (height, width)
+recompute = 'none'
 model = dict(
     backbone=dict(
         arch=dict(
@@ -17,7 +18,6 @@ model = dict(
             feedforward_channels=512,
         ),
         img_size=size,
-        with_cp=False,
     ),
     decode_head=dict(
         in_channels=192,

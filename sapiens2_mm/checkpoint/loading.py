@@ -91,12 +91,19 @@ def fill_parameters(model: nn.Module, state: dict[str, Tensor]) -> None:
 
     The parameters stay the objects that an optimizer or a wrapper may hold. In
     ``state`` they replace the tensors taken over, so that ``load_state_dict`` of it has
-    only the rest to copy: buffers, and tensors that are a part of something.
+    only the rest to copy: buffers, and tensors that are a part of something. Of a
+    sharded parameter each process copies its own part, and touches no other.
     """
     taken = set()
     for name, parameter in model.named_parameters():
         tensor = state.get(name)
         if tensor is None or tensor.shape != parameter.shape:
+            continue
+        if is_sharded(parameter):
+            if not is_sharded(tensor):
+                with torch.no_grad():
+                    parameter.copy_(own_part(tensor, parameter))
+            state[name] = parameter
             continue
         storage = tensor.untyped_storage()
         is_part = storage.nbytes() != tensor.nbytes or storage.data_ptr() in taken
@@ -105,6 +112,19 @@ def fill_parameters(model: nn.Module, state: dict[str, Tensor]) -> None:
         taken.add(storage.data_ptr())
         parameter.data = tensor.detach().to(parameter.device, parameter.dtype)
         state[name] = parameter
+
+
+def is_sharded(tensor: Tensor) -> bool:
+    """Whether this process has only a part of it (a ``DTensor``)."""
+    return hasattr(tensor, 'device_mesh')
+
+
+def own_part(tensor: Tensor, parameter: Tensor) -> Tensor:
+    """What this process has of a whole tensor, sharded as ``parameter`` is."""
+    from torch.distributed.tensor import distribute_tensor
+
+    mesh, placements = parameter.device_mesh, parameter.placements
+    return distribute_tensor(tensor.detach(), mesh, placements, src_data_rank=None)
 
 
 def log_summary(found: Match, source: str) -> None:

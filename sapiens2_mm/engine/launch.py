@@ -17,6 +17,7 @@ from mmengine.runner import EpochBasedTrainLoop, Runner
 
 from .hooks.load_checkpoint_hook import unwrapped, whole_model_file
 from .hooks.metainfo_check_hook import check_config_metainfo
+from .parallelize import compile_blocks, recompute
 from .work_dir import latest_checkpoint
 
 # Launcher -> what the program that starts its processes sets, and that program.
@@ -85,9 +86,13 @@ def build_runner(cfg: Config) -> Runner:
 
     The processes of a launcher work without a GPU too, and talk by gloo.
     Without a GPU an ``AmpOptimWrapper`` becomes bfloat16 autocast. A loader without
-    worker processes needs no other setting to be changed. ``compile = True``, or a dict
-    of options of ``torch.compile``, compiles the backbone; mmengine compiles the whole
-    step of a training, with the data of samples, and fails on that of mmpose.
+    worker processes needs no other setting to be changed.
+
+    ``recompute = 'full'`` or ``'selective'`` saves memory of activations, see
+    ``parallelize.recompute``. ``compile = True``, or a dict of options of
+    ``torch.compile``, compiles the transformer blocks; mmengine compiles the whole step
+    of a training, with the data of samples, and fails on that of mmpose. ``strategy``,
+    such as ``dict(type='sapiens2_mm.FSDP2Strategy')``, is for a ``StrategyRunner``.
 
     Raises:
         ValueError: if an epoch would never end, layer decay would have no effect, or
@@ -111,12 +116,15 @@ def build_runner(cfg: Config) -> Runner:
     _name_file_of_backbone(cfg)
     if cfg.get('launcher', 'none') != 'none' and not torch.cuda.is_available():
         _distribute_on_cpu(cfg)
+    if 'strategy' in cfg:
+        cfg.setdefault('runner_type', 'sapiens2_mm.StrategyRunner')
     compiling = cfg.pop('compile', None)
     runner = RUNNERS.build(cfg) if 'runner_type' in cfg else Runner.from_cfg(cfg)
+    if 'recompute' in cfg:
+        recompute(unwrapped(runner.model), cfg.recompute)
     if compiling:
-        unwrapped(runner.model).backbone.compile(
-            **({} if compiling is True else compiling)
-        )
+        options = {} if compiling is True else compiling
+        compile_blocks(unwrapped(runner.model), **options)
     check_config_metainfo(runner, cfg)
     return runner
 

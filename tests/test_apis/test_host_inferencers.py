@@ -23,7 +23,7 @@ def shrunk(repo_dir, task, pattern, head):
     """A config with a small network of the same form and input size."""
     (path,) = (repo_dir / 'configs' / task).glob(pattern)
     cfg = Config.fromfile(path)
-    cfg.model.backbone.update(arch=ARCH, with_cp=False)
+    cfg.model.backbone.arch = ARCH
     cfg.model[head].update(in_channels=32, conv_out_channels=(8,))
     cfg.model[head].conv_kernel_sizes = (1,)
     cfg.model[head].deconv_out_channels = [8] * len(cfg.model[head].deconv_out_channels)

@@ -1,4 +1,5 @@
 # What the models of all dense tasks share: 0.4b at 1024x768.
+recompute = 'full'  # of the blocks of the encoder
 model = dict(
     type='sapiens2_mm.DenseEstimator',
     data_preprocessor=dict(
@@ -12,7 +13,6 @@ model = dict(
         arch='sapiens2_0.4b',
         img_size=(1024, 768),
         out_type='featmap',
-        with_cp=True,
     ),
     decode_head=dict(
         in_channels=1024,

@@ -1,4 +1,5 @@
 # Body-part segmentation: 0.4b at 1024x768, 29 classes.
+recompute = 'full'  # of the blocks of the encoder
 model = dict(
     type='sapiens2_mm.Sapiens2Segmentor',
     _scope_='mmseg',
@@ -16,7 +17,6 @@ model = dict(
         arch='sapiens2_0.4b',
         img_size=(1024, 768),
         out_type='featmap',
-        with_cp=True,
     ),
     decode_head=dict(
         type='sapiens2_mm.Sapiens2SegHead',

@@ -7,7 +7,6 @@ model = dict(
         arch='sapiens_0.3b',
         img_size=(1024, 768),
         patch_padding='corner',
-        with_cp=True,
     ),
     decode_head=dict(
         _delete_=True,

@@ -9,7 +9,6 @@ tiny_model = dict(
             feedforward_channels=256,
         ),
         img_size=(256, 192),
-        with_cp=False,
     ),
     decode_head=dict(
         in_channels=128,

@@ -8,7 +8,10 @@ from mmengine.model import is_model_wrapper
 from mmengine.runner import Runner
 from torch import Tensor, nn
 
+from sapiens2_mm.checkpoint.loading import is_sharded
 from sapiens2_mm.registry import HOOKS
+
+from ..parallelize import blocks_of, keep_graph
 
 
 @HOOKS.register_module()
@@ -38,28 +41,38 @@ class LossGradientHook(Hook):
 
     def before_train(self, runner: Runner) -> None:
         model = runner.model.module if is_model_wrapper(runner.model) else runner.model
-        self._handle = model.register_forward_hook(self._measure, with_kwargs=True)
-        self._message_hub = runner.message_hub
+        self._model, self._message_hub = model, runner.message_hub
+        self._handles = [model.register_forward_hook(self._measure, with_kwargs=True)]
+        for module in (model, *blocks_of(model.backbone)):
+            self._handles.append(module.register_forward_pre_hook(self._collect))
 
     def after_train(self, runner: Runner) -> None:
-        self._handle.remove()
+        for handle in self._handles:
+            handle.remove()
 
     def before_train_iter(
         self, runner: Runner, batch_idx: int, data_batch: Any = None
     ) -> None:
         self._is_due = self.interval > 0 and runner.iter % self.interval == 0
+        keep_graph(self._model, self._is_due)
+        self._params: dict[int, nn.Parameter] = {}
+
+    def _collect(self, module: nn.Module, args: tuple) -> None:
+        """Parameters that the forward pass uses: if sharded, those it has gathered."""
+        for parameter in getattr(module, 'backbone', module).parameters():
+            if parameter.requires_grad and not is_sharded(parameter):
+                self._params[id(parameter)] = parameter
 
     def _measure(
         self, model: nn.Module, args: tuple, kwargs: dict, losses: dict[str, Tensor]
     ) -> None:
         if not self._is_due or kwargs.get('mode') != 'loss':
             return
-        params = [p for p in model.backbone.parameters() if p.requires_grad]
         for name, loss in losses.items():
             if name.startswith('loss_'):
                 self._message_hub.update_scalar(
                     f'train/backbone_grad_norm_{name.removeprefix("loss_")}',
-                    gradient_norm(loss, params),
+                    gradient_norm(loss, list(self._params.values())),
                 )
 
 

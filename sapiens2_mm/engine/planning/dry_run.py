@@ -16,7 +16,6 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from sapiens2_mm.models.backbones.sapiens2 import Sapiens2
 from sapiens2_mm.registry import MODELS
 
 Views = list[tuple[int, tuple[int, int]]]  # of an image: number and (height, width)
@@ -47,13 +46,8 @@ def dry_run() -> Iterator[None]:
 
 
 def build_model(model_cfg: dict) -> nn.Module:
-    """The model of a config in training mode; stores all activations."""
+    """The model of a config in training mode; keeps all activations."""
     model = MODELS.build(model_cfg).train()
-    for module in model.modules():
-        if isinstance(module, Sapiens2):
-            module.with_cp = False
-            if module.use_tokenizer:
-                module.tokenizer.eval()  # has no layer that trains differently
     if hasattr(model, 'restart'):
         model.restart()  # counters that the host knows
     return model

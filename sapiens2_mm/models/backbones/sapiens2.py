@@ -8,7 +8,6 @@ import torch
 from mmengine.model import BaseModule
 from mmengine.utils import to_2tuple
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
 
 from sapiens2_mm.checkpoint import SkipInit, load_backbone
 from sapiens2_mm.registry import MODELS
@@ -59,8 +58,6 @@ class Sapiens2(BaseModule):
         drop_path_rate: stochastic depth of the last block, growing linearly from 0.
         layer_scale_init_value: start of the learned channel scale on the attention of
             every block; a checkpoint brings its own. 0 builds none.
-        with_cp: recompute each block in the backward pass instead of storing its
-            activations.
         use_tokenizer: pool windows of patches by ``WindowTokenizer`` first (4K).
         window_size: side of such a window in patches.
         window_bytes: memory that the activations of the windows may take at once; a
@@ -93,7 +90,6 @@ class Sapiens2(BaseModule):
         frozen_stages: int = -1,
         drop_path_rate: float = 0.0,
         layer_scale_init_value: float = 1e-4,
-        with_cp: bool = False,
         use_tokenizer: bool = False,
         window_size: int = 4,
         window_bytes: int = 2**30,
@@ -116,7 +112,6 @@ class Sapiens2(BaseModule):
         self.out_indices = tuple(sorted(index % self.num_layers for index in indices))
         self.out_type = out_type
         self.frozen_stages = frozen_stages
-        self.with_cp = with_cp
 
         self.patch_embed = PatchEmbed(in_channels, self.embed_dims, patch_size)
         if use_tokenizer:
@@ -214,10 +209,7 @@ class Sapiens2(BaseModule):
         """Run the blocks on the results of ``embed``; all tokens, one per index."""
         outs = []
         for index, block in enumerate(self.blocks[: self.out_indices[-1] + 1]):
-            if self.with_cp and torch.is_grad_enabled():
-                tokens = checkpoint(block, tokens, rope, use_reentrant=False)
-            else:
-                tokens = block(tokens, rope)
+            tokens = block(tokens, rope)
             if index in self.out_indices:
                 last = index == self.num_layers - 1
                 out = self.ln1(tokens) if last else tokens

@@ -9,7 +9,6 @@ import torch
 from mmpretrain.models import VisionTransformer
 from mmpretrain.models.utils import resize_pos_embed
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
 
 from sapiens2_mm.checkpoint import SkipInit, load_backbone
 from sapiens2_mm.registry import MODELS
@@ -55,7 +54,6 @@ class SapiensV1(VisionTransformer):
             token's with 0, and do not train it, as in pretraining.
         frozen_stages: n > 0 freezes embedding, tokens and the first n blocks.
         drop_path_rate: stochastic depth of the last block, growing linearly from 0.
-        with_cp: recompute each block in the backward pass.
         init_cfg: mmengine's; ``type='Pretrained'`` takes any checkpoint that holds a
             backbone, see ``sapiens2_mm.checkpoint``.
 
@@ -80,7 +78,6 @@ class SapiensV1(VisionTransformer):
         fixed_positions: bool = False,
         frozen_stages: int = -1,
         drop_path_rate: float = 0.0,
-        with_cp: bool = False,
         init_cfg: dict | list[dict] | None = None,
     ) -> None:
         if isinstance(arch, str) and arch.lower() not in ARCHS:
@@ -105,7 +102,6 @@ class SapiensV1(VisionTransformer):
         self.patch_padding = patch_padding
         self.num_prefix_tokens = self.num_extra_tokens
         self.fixed_positions = fixed_positions
-        self.with_cp = with_cp
         if fixed_positions:
             self.pos_embed.requires_grad_(False)
         self._register_state_dict_hook(_note_patch_padding)
@@ -144,10 +140,7 @@ class SapiensV1(VisionTransformer):
         """Run the blocks on the tokens of ``embed``; all tokens, one per index."""
         outs = []
         for index, layer in enumerate(self.layers):
-            if self.with_cp and torch.is_grad_enabled():
-                tokens = checkpoint(layer, tokens, use_reentrant=False)
-            else:
-                tokens = layer(tokens)
+            tokens = layer(tokens)
             if index in self.out_indices:
                 last = index == self.num_layers - 1
                 outs.append(self.ln1(tokens) if last else tokens)

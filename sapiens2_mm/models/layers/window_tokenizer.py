@@ -2,7 +2,6 @@
 
 import torch
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
 
 from .block import TransformerBlock
 
@@ -20,8 +19,8 @@ class WindowTokenizer(nn.Module):
     layer scale or rotary positions, and ``4 * embed_dims`` hidden channels.
 
     Windows pass the blocks in chunks that fit into a memory budget. Windows are
-    independent, so the budget changes no result. While training with gradients each
-    chunk is activation-checkpointed.
+    independent, so the budget changes no result. A chunk while training counts as if
+    its blocks were recomputed in the backward pass.
 
     Args:
         embed_dims: C.
@@ -87,17 +86,14 @@ class WindowTokenizer(nn.Module):
         # A traced graph must not depend on the number of windows.
         traced = torch.compiler.is_compiling()
         chunks = (windows,) if traced else windows.split(self.chunk_size(windows))
-        if self.training and torch.is_grad_enabled():
-            tokens = [checkpoint(self._pool, c, use_reentrant=False) for c in chunks]
-        else:
-            tokens = [self._pool(chunk) for chunk in chunks]
+        tokens = [self._pool(chunk) for chunk in chunks]
         return torch.cat(tokens).view(batch, -1, dims), (h, w)
 
     def chunk_size(self, windows: Tensor) -> int:
         """How many of (M, size*size, C) windows pass at once."""
         widths = _PEAK
         if self.training and torch.is_grad_enabled():
-            widths += _KEPT * len(self.blocks)
+            widths += _KEPT
         per_window = self.local_pos_embed.numel() * windows.element_size() * widths
         return max(1, self.max_bytes // per_window)
 

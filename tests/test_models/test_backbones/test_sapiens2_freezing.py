@@ -4,6 +4,7 @@ import pytest
 import torch
 from mmengine.model import ExponentialMovingAverage
 
+from sapiens2_mm.engine.parallelize import recompute
 from sapiens2_mm.models import Sapiens2
 
 TINY = dict(embed_dims=32, num_layers=4, num_heads=2, feedforward_channels=64)
@@ -29,8 +30,8 @@ def test_frozen_parts_do_not_move(num_frozen, use_tokenizer):
         frozen_stages=num_frozen,
         use_tokenizer=use_tokenizer,
         drop_path_rate=0.1,
-        with_cp=True,
     )
+    recompute(model, 'full')
     head = torch.nn.Linear(32, 1)
     expected = frozen_names(model, num_frozen)
     before = {n: p.clone() for n, p in model.named_parameters()}
@@ -62,8 +63,9 @@ def test_frozen_parts_do_not_move(num_frozen, use_tokenizer):
             assert module.training == (not own <= expected), name
 
 
-def test_first_trained_block_after_frozen_ones_is_checkpointed():
-    model = Sapiens2(TINY, img_size=(64, 48), frozen_stages=2, with_cp=True).train()
+def test_first_trained_block_after_frozen_ones_is_recomputed():
+    model = Sapiens2(TINY, img_size=(64, 48), frozen_stages=2).train()
+    recompute(model, 'full')
     stored = []
     with torch.autograd.graph.saved_tensors_hooks(stored.append, lambda t: t):
         model(torch.zeros(1, 3, 64, 48))

@@ -5,6 +5,7 @@ import warnings
 import pytest
 import torch
 
+from sapiens2_mm.engine.parallelize import recompute
 from sapiens2_mm.models import Sapiens2
 
 TINY = dict(embed_dims=32, num_layers=2, num_heads=2, feedforward_channels=64)
@@ -18,9 +19,11 @@ def tiny(**options):
     return model.eval()
 
 
-@pytest.mark.parametrize('options', [{}, dict(use_tokenizer=True), dict(with_cp=True)])
-def test_trains_under_autocast_without_a_warning(options):
-    model = tiny(**options).train()
+@pytest.mark.parametrize('mode', ['none', 'selective', 'full'])
+@pytest.mark.parametrize('use_tokenizer', [False, True])
+def test_trains_under_autocast_without_a_warning(use_tokenizer, mode):
+    model = tiny(use_tokenizer=use_tokenizer).train()
+    recompute(model, mode)
     image = torch.randn(2, 3, 64, 64)
     expected = model(image)[0].detach()
     with warnings.catch_warnings(), torch.autocast('cpu', torch.bfloat16):
