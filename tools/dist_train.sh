@@ -20,7 +20,7 @@ else
     GROUP=(--nnodes "$NNODES" --rdzv-backend c10d --rdzv-endpoint "$ENDPOINT")
     GROUP+=(--rdzv-id "${RUN_ID:-sapiens2_mm}")
 fi
-# What torchrun passes on to its processes, which save and end.
-export TORCHELASTIC_SIGNALS_TO_HANDLE=SIGTERM,SIGINT,SIGHUP,SIGQUIT,SIGUSR1
+# What torchrun passes on to its processes, which save and end; it waits 30 s for them.
+export PET_SIGNALS_TO_HANDLE=SIGTERM,SIGINT,SIGHUP,SIGQUIT,SIGUSR1
 exec python -m torch.distributed.run "${GROUP[@]}" --nproc-per-node "$PROCESSES" \
     "$(dirname "$0")/train.py" "$CONFIG" --launcher pytorch "$@"

@@ -155,3 +155,13 @@ def test_runs_of_clusters(start, tmp_path):
     assert int(last[5:-4]) > int(saved[5:-4])
     done = state(tmp_path, 0)[2] + 1
     assert last == f'iter_{done}.pth'
+
+
+@pytest.mark.slow
+def test_torchrun_passes_the_signal_on(start, tmp_path):
+    agent = start('dist_train.sh', '1')
+    wait_for(lambda: state(tmp_path, 0)[2:] > [0])
+    os.kill(agent.pid, signal.SIGUSR1)
+    assert agent.wait(60) == 1
+    last = f'iter_{state(tmp_path, 0)[2] + 1}.pth'
+    assert (tmp_path / 'work' / 'last_checkpoint').read_text() == last
