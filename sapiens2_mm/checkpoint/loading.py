@@ -100,7 +100,7 @@ def fill_parameters(model: nn.Module, state: dict[str, Tensor]) -> None:
         if tensor is None or tensor.shape != parameter.shape:
             continue
         if is_sharded(parameter):
-            if not is_sharded(tensor):
+            if tensor is not parameter:
                 with torch.no_grad():
                     parameter.copy_(own_part(tensor, parameter))
             state[name] = parameter

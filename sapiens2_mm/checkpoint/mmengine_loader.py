@@ -19,13 +19,18 @@ from .layouts.names import to_our_names
 def load_from_local(filename: str, map_location: Any = None) -> dict:
     checkpoint = read_checkpoint(filename, map_location)
     checkpoint['state_dict'] = to_our_names(checkpoint['state_dict'])
+    drop_config(checkpoint)
+    return checkpoint
+
+
+def drop_config(checkpoint: dict) -> None:
+    """Leave out the text that mmengine would execute."""
     hub = checkpoint.get('message_hub')
     info = hub.get('runtime_info') if isinstance(hub, dict) else None
     for entries in (checkpoint['meta'], info):
         if isinstance(entries, dict):
             entries.pop('config', None)
             entries.pop('cfg', None)
-    return checkpoint
 
 
 # mmengine writes the end of these names to its log.

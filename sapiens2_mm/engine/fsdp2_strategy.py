@@ -1,20 +1,24 @@
 """Sharded training by mmengine's strategy interface."""
 
 import resource
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import mmengine
 import torch
 import torch.distributed as dist
-from mmengine._strategy import DDPStrategy, SingleDeviceStrategy
+from mmengine._strategy import DDPStrategy
 from mmengine.device import get_device
 from mmengine.dist import all_gather_object, is_distributed, is_main_process
 from mmengine.optim import OptimWrapperDict
 from torch import Tensor, nn
 from torch.distributed.device_mesh import init_device_mesh
 
-from sapiens2_mm.checkpoint.io.atomic import replacing
+from sapiens2_mm.checkpoint.distributed import ShardedSaver, load_sharded
+from sapiens2_mm.checkpoint.io.pieces import has_pieces
 from sapiens2_mm.checkpoint.loading import fill_parameters, is_sharded, own_part
+from sapiens2_mm.checkpoint.mmengine_loader import drop_config
 from sapiens2_mm.models.backbones.init import pretrained_cfg
 from sapiens2_mm.registry import STRATEGIES
 
@@ -37,12 +41,13 @@ class FSDP2Strategy(DDPStrategy):
     For code that builds on it. After ``prepare`` the model is the one that was built,
     in no wrapper, and its parameters are ``DTensor`` on ``mesh`` whenever no forward or
     backward pass runs; buffers are whole in all processes. State dicts of model and
-    optimizer have the names of a single process. ``model_state_dict``,
-    ``optim_state_dict`` and ``save_checkpoint`` must be called in all processes:
-    whole tensors, on the CPU, come out in the main one alone. ``load_model_state_dict``
-    and ``load_optim_state_dict`` take whole tensors, such as a file that
-    ``torch.load`` has mapped, in every process. Files are those of mmengine's runner:
-    a run goes on with another number of processes, or without this strategy.
+    optimizer have the names of a single process. ``model_state_dict`` and
+    ``optim_state_dict`` must be called in all processes: whole tensors, on the CPU,
+    come out in the main one alone. ``load_model_state_dict`` and
+    ``load_optim_state_dict`` take whole tensors, such as a file that ``torch.load`` has
+    mapped, or parts, in every process. ``save_checkpoint``, for all processes too,
+    begins to write a folder that ``saver`` completes beside the training; a run goes on
+    from it, and from files, with another number of processes, or without this strategy.
 
     Args:
         param_dtype: ``'bfloat16'`` gathers parameters and computes in it; parts,
@@ -68,6 +73,7 @@ class FSDP2Strategy(DDPStrategy):
         super().__init__(**kwargs)
         self.param_dtype = param_dtype and getattr(torch, param_dtype)
         self.reduce_dtype = reduce_dtype and getattr(torch, reduce_dtype)
+        self.saver: ShardedSaver | None = None
         size = shard_size or self.world_size
         if self.world_size % size:
             raise ValueError(
@@ -167,6 +173,29 @@ class FSDP2Strategy(DDPStrategy):
                         values[key] = own_part(value, parameter)
         super().load_optim_state_dict(state_dict)
 
+    def load_checkpoint(
+        self,
+        filename: str,
+        *,
+        map_location: Any = 'cpu',
+        strict: bool = False,
+        revise_keys: Sequence = ((r'^module.', ''),),
+        callback: Callable | None = None,
+    ) -> dict:
+        """Load a file, or this process's parts of the folder of a sharded run."""
+        options = dict(strict=strict, revise_keys=revise_keys)
+        if not has_pieces(filename):
+            return super().load_checkpoint(
+                filename, map_location=map_location, callback=callback, **options
+            )
+        optimizer = getattr(getattr(self, 'optim_wrapper', None), 'optimizer', None)
+        checkpoint = load_sharded(filename, unwrapped(self.model), optimizer)
+        drop_config(checkpoint)
+        if callback is not None:
+            callback(checkpoint)
+        self.load_model_state_dict(checkpoint.pop('state_dict'), **options)
+        return checkpoint
+
     def resume(self, filename: str, **kwargs: Any) -> dict:
         kwargs['map_location'] = 'cpu'  # the device has no room for whole weights
         return super().resume(filename, **kwargs)
@@ -180,21 +209,23 @@ class FSDP2Strategy(DDPStrategy):
         extra_ckpt: dict | None = None,
         callback: Callable | None = None,
     ) -> None:
-        """Write a checkpoint; ``callback`` is called in the main process alone."""
-        if not is_main_process():  # in the order of the main one
-            self.model_state_dict()
-            if save_optimizer and hasattr(self, 'optim_wrapper'):
-                self.optim_state_dict()
-            return
-        with replacing(filename) as temporary:
-            SingleDeviceStrategy.save_checkpoint(
-                self,
-                str(temporary),
-                save_optimizer=save_optimizer,
-                save_param_scheduler=save_param_scheduler,
-                extra_ckpt=extra_ckpt,
-                callback=callback,
-            )
+        """Begin to write a folder; ``callback`` is called in the main process alone.
+
+        Raises:
+            OSError: if the checkpoint before could not be written.
+        """
+        checkpoint = dict(extra_ckpt or {}, state_dict=self.model.state_dict())
+        meta = checkpoint.setdefault('meta', {})
+        meta.update(seed=self.seed, mmengine=mmengine.__version__)
+        meta.update(time=time.strftime('%Y%m%d_%H%M%S'))
+        if save_optimizer and hasattr(self, 'optim_wrapper'):
+            checkpoint['optimizer'] = super().optim_state_dict()
+        if save_param_scheduler and hasattr(self, 'param_schedulers'):
+            checkpoint['param_schedulers'] = self.scheduler_state_dict()
+        if callback is not None and is_main_process():
+            callback(checkpoint)
+        self.saver = self.saver or ShardedSaver()
+        self.saver.save(checkpoint, filename)
 
 
 def gathered(state: Any) -> Any:
