@@ -1,7 +1,7 @@
 """Read every sample of a config's data and report what is wrong with it.
 
 Any config of any task: ``python tools/check_dataset.py CONFIG``, and those of public
-data. The exit code is 1 if there are errors; warnings alone give 0.
+data. The exit code is 1 if there are errors, 2 if the data are not there, else 0.
 """
 
 import argparse
@@ -14,7 +14,7 @@ from sapiens2_mm.datasets.checking.checker import check_config
 from sapiens2_mm.engine import launch
 
 
-def parse_args() -> argparse.Namespace:
+def parse_args() -> tuple[argparse.ArgumentParser, argparse.Namespace]:
     parser = argparse.ArgumentParser(description='Check the data of a config')
     parser.add_argument('config', help='path of the config file')
     parser.add_argument(
@@ -34,14 +34,17 @@ def parse_args() -> argparse.Namespace:
         metavar='KEY=VALUE',
         help='override settings of the config',
     )
-    return parser.parse_args()
+    return parser, parser.parse_args()
 
 
 def main() -> None:
-    args = parse_args()
-    cfg = launch.load_config(args.config, args.cfg_options)
-    split = args.split or ('train' if 'train_dataloader' in cfg else 'test')
-    report = check_config(cfg, split, args.workers, progress=True)
+    parser, args = parse_args()
+    try:
+        cfg = launch.load_config(args.config, args.cfg_options)
+        split = args.split or ('train' if 'train_dataloader' in cfg else 'test')
+        report = check_config(cfg, split, args.workers, progress=True)
+    except FileNotFoundError as err:
+        parser.exit(2, f'{parser.prog}: error: {err}\n')
     sys.stdout.write(report.to_text(args.max_listed) + '\n')
     if args.out:
         mmengine.dump(report.to_dict(), args.out, indent=1)

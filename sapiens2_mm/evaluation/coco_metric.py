@@ -1,4 +1,4 @@
-"""mmpose's COCO metrics, for models of these or of other keypoints [mmpose]."""
+"""mmpose's COCO metrics, for models of their or of other keypoints [mmpose]."""
 
 import logging
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from sapiens2_mm.datasets.metainfo.keypoint_conversion import (
 from sapiens2_mm.registry import METRICS
 
 
-class _ScoreByName:
+class ScoredByNameMetric:
     """In front of a metric of mmpose: takes predictions to the keypoints of the file.
 
     For a dataset that ``predicts`` other keypoints than its file has, see
@@ -36,7 +36,7 @@ class _ScoreByName:
         if annotated is not None:
             target = annotated['dataset_name'].replace('_', '-')
             self._conversion = conversion_of(tuple(meta_names(meta)), target)
-        super(_ScoreByName, type(self)).dataset_meta.fset(self, annotated or meta)
+        super(ScoredByNameMetric, type(self)).dataset_meta.fset(self, annotated or meta)
         if self._conversion is not None and self._conversion.absent.any():
             self._forget_absent()
 
@@ -72,13 +72,13 @@ class _ScoreByName:
 
 
 @METRICS.register_module()
-class Sapiens2CocoMetric(_ScoreByName, CocoMetric):
-    """mmpose's ``CocoMetric``, by names; see ``_ScoreByName``."""
+class Sapiens2CocoMetric(ScoredByNameMetric, CocoMetric):
+    """mmpose's ``CocoMetric``, by names; see ``ScoredByNameMetric``."""
 
 
 @METRICS.register_module()
-class Sapiens2CocoWholeBodyMetric(_ScoreByName, CocoWholeBodyMetric):
-    """mmpose's ``CocoWholeBodyMetric``, by names; see ``_ScoreByName``.
+class Sapiens2CocoWholeBodyMetric(ScoredByNameMetric, CocoWholeBodyMetric):
+    """mmpose's ``CocoWholeBodyMetric``, by names; see ``ScoredByNameMetric``.
 
     The figures are those of all 133 keypoints; the log has those of body, feet, face
     and hands.

@@ -1,6 +1,8 @@
 """The public data: what their configs read, and models tested on them."""
 
 import math
+import runpy
+import sys
 
 import pytest
 from mmengine.config import Config
@@ -58,6 +60,20 @@ def test_missing_data_are_one_error_that_says_where_to_get_them(name, data_confi
     assert cfg.test_dataloader.dataset.data_root in message
 
 
+def test_tool_says_in_a_line_where_the_data_are(repo_dir, monkeypatch, capsys):
+    tool = runpy.run_path(str(repo_dir / 'tools/check_dataset.py'))
+    config = repo_dir / 'configs/_base_/datasets/public/ppm100.py'
+    options = ['--cfg-options', 'test_dataloader.dataset.data_root=none']
+    monkeypatch.setattr(sys, 'argv', ['check_dataset.py', str(config), *options])
+    with pytest.raises(SystemExit) as stop:
+        tool['main']()
+    error = capsys.readouterr().err
+    assert stop.value.code == 2 and error.count('\n') == 1
+    assert (
+        "error: no file in 'none/image' ends in" in error and PAGES['ppm100'] in error
+    )
+
+
 def test_missing_detections_can_be_done_without(data_config, tmp_path):
     cfg = data_config('coco')
     init_default_scope('mmpose')
@@ -69,9 +85,10 @@ def test_missing_detections_can_be_done_without(data_config, tmp_path):
     assert len(DATASETS.build(cfg.test_dataloader.dataset)) == 2
 
 
-def test_labels_of_cihp(data_config):
-    """By name; for a model without eyeglasses those are ignored."""
-    cfg = data_config('cihp')
+@pytest.mark.parametrize('name, torso', [('cihp', 'Torso'), ('lip', 'ignored')])
+def test_labels_by_name(name, torso, data_config):
+    """For a model without eyeglasses those are ignored."""
+    cfg = data_config(name)
     init_default_scope('mmseg')
     dataset = cfg.test_dataloader.dataset
     classes = DATASETS.get('sapiens2_mm.Humans29Dataset').METAINFO['classes']
@@ -84,7 +101,7 @@ def test_labels_of_cihp(data_config):
         ]
     expected = [
         *('Background', 'Apparel', 'Hair', 'Apparel', 'Eyeglass', 'Upper_Clothing'),
-        *('ignored', 'Upper_Clothing', 'Left_Sock', 'Lower_Clothing', 'Torso'),
+        *('ignored', 'Upper_Clothing', 'Left_Sock', 'Lower_Clothing', torso),
         *('Apparel', 'Lower_Clothing', 'Face_Neck', 'Left_Lower_Arm'),
         *('Right_Lower_Arm', 'Left_Lower_Leg', 'Right_Lower_Leg', 'Left_Shoe'),
         'Right_Shoe',

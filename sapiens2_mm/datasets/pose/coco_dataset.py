@@ -1,4 +1,4 @@
-"""COCO and COCO-WholeBody, for models of these or of other keypoints [mmpose]."""
+"""COCO and COCO-WholeBody, for models of their or of other keypoints [mmpose]."""
 
 import os.path as osp
 from typing import Any
@@ -14,7 +14,7 @@ from ..guided_dataset import GuidedDataset
 from ..metainfo.of_config import config_metainfo
 
 
-class _CocoOfOthers(GuidedDataset):
+class ScoredByNameDataset(GuidedDataset):
     """In front of a dataset of mmpose: for tests of models of other keypoints.
 
     The samples then have the flip partners of the model's keypoints and no annotated
@@ -73,10 +73,13 @@ class _CocoOfOthers(GuidedDataset):
 
 
 @DATASETS.register_module()
-class Sapiens2CocoDataset(_CocoOfOthers, CocoDataset):
-    """mmpose's ``CocoDataset``, 17 keypoints; see ``_CocoOfOthers``."""
+class Sapiens2CocoDataset(ScoredByNameDataset, CocoDataset):
+    """mmpose's ``CocoDataset``, 17 keypoints; arguments of ``ScoredByNameDataset``."""
 
 
 @DATASETS.register_module()
-class Sapiens2CocoWholeBodyDataset(_CocoOfOthers, CocoWholeBodyDataset):
-    """mmpose's ``CocoWholeBodyDataset``, 133 keypoints; see ``_CocoOfOthers``."""
+class Sapiens2CocoWholeBodyDataset(ScoredByNameDataset, CocoWholeBodyDataset):
+    """mmpose's ``CocoWholeBodyDataset``, 133 keypoints.
+
+    Arguments are those of ``ScoredByNameDataset``.
+    """
