@@ -214,15 +214,19 @@ def our_dataset(task: str, data_root: str) -> BaseDataset:
         return DATASETS.build(dataset_cfg(task, data_root))
 
 
-def dataset_cfg(task: str, data_root: str) -> dict[str, Any]:
-    """Training data of the shipped 0.4b config of a task."""
+def task_config(task: str) -> Config:
+    """The shipped 0.4b config of a task."""
     (path,) = (
         path
-        for path in sorted((CONFIGS / task).glob('sapiens2-0.4b_*.py'))
+        for path in (CONFIGS / task).glob('sapiens2-0.4b_*.py')
         if 'continue' not in path.name
     )
-    cfg = Config.fromfile(path)
-    dataset = cfg.train_dataloader.dataset
+    return Config.fromfile(path)
+
+
+def dataset_cfg(task: str, data_root: str) -> dict[str, Any]:
+    """Training data of the shipped 0.4b config of a task."""
+    dataset = task_config(task).train_dataloader.dataset
     dataset.data_root = f'{data_root}/rgb' if task == 'pretrain' else data_root
     return dataset
 
