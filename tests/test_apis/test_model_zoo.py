@@ -4,7 +4,7 @@ import pytest
 import torch
 from mmengine.config import Config
 
-from sapiens2_mm.apis import find_model, list_models
+from sapiens2_mm.apis import find_model, init_model, list_models
 from sapiens2_mm.apis.model_zoo import config_dir
 from sapiens2_mm.checkpoint import SkipInit
 from sapiens2_mm.checkpoint.io.hub import HubAddress
@@ -74,3 +74,18 @@ def test_config_is_that_of_the_published_file(name):
         predictor = weights.state[f'decode_head.conv_{task}.weight']
         assert predictor.shape[0] == head
         assert isinstance(predictor, torch.Tensor)
+
+
+def test_tasks_at_4k_have_short_names_without_weights(log):
+    tasks = ('pose', 'seg', 'normal', 'albedo', 'matting', 'pointmap')
+    for info in (find_model(f'sapiens2-1b-4k_{task}') for task in tasks):
+        assert '4096x3072' in info.config.name and info.weights is None
+    tiny = dict(embed_dims=32, num_layers=1, num_heads=2, feedforward_channels=64)
+    options = {
+        'model.backbone.arch': dict(_delete_=True, **tiny),
+        'model.decode_head.in_channels': 32,
+        'model.decode_head.upsample_channels': [8, 8, 8, 8, 8],
+    }
+    model = init_model('sapiens2-1b-4k_normal', cfg_options=options)
+    assert model.backbone.use_tokenizer and model.backbone.img_size == (4096, 3072)
+    assert any('no checkpoint was given' in text for text in log.messages)

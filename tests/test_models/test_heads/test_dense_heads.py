@@ -252,6 +252,28 @@ def test_pointmap_losses_see_the_right_units(monkeypatch):
     torch.testing.assert_close(losses['loss_silog'], expected)
 
 
+class Recorder(nn.Module):
+    """A loss that keeps what it was called with."""
+
+    loss_name = 'loss_recorded'
+
+    def forward(self, *args):
+        self.args = args
+        return args[0].sum()
+
+
+def test_losses_of_half_sized_targets_get_the_camera_of_the_targets():
+    head = tiny_head(PointmapHead)
+    head.loss_geometry.append(Recorder())
+    target = sample()
+    target.set_metainfo(dict(img_shape=(32, 24)))
+    head.loss((torch.randn(1, 8, 4, 3),), [target])
+    pred, points, _, intrinsics, _ = head.loss_geometry[0].args
+    assert pred.shape == points.shape == (1, 3, 16, 12)
+    expected = scaled_camera(target.intrinsics.numpy(), 0.5, 0.5)
+    torch.testing.assert_close(intrinsics[0], torch.from_numpy(expected))
+
+
 def test_camera_of_smaller_pointmaps_is_that_of_their_pixels():
     camera = np.array([[900.0, 0, 700.2], [0, 950.0, 401.7], [0, 0, 1]])
     intrinsics = torch.tensor(camera)[None]
