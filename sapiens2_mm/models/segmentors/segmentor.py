@@ -88,8 +88,7 @@ class Sapiens2Segmentor(EncoderDecoder):
             meta = dict(ori_shape=size, img_shape=size, pad_shape=size)
             data_samples = [SegDataSample(metainfo=meta) for _ in inputs]
         metas = [data_sample.metainfo for data_sample in data_samples]
-        plain_head = type(self.decode_head).predict is BaseDecodeHead.predict
-        if self.test_cfg['mode'] == 'whole' and plain_head:
+        if self.test_cfg['mode'] == 'whole' and self._enlarges_planes():
             logits = self.decode_head(self.extract_feat(self._padded(inputs)))
             return self._label(logits, data_samples, tuple(inputs.shape[2:]))
         if self.test_cfg['mode'] == 'whole':
@@ -151,15 +150,32 @@ class Sapiens2Segmentor(EncoderDecoder):
     ) -> Tensor:
         """Some planes (c, H, W) of logits without padding and flip of the pipeline."""
         if network_size is not None:
-            size = dict(img_shape=torch.Size(self._fitting(network_size)))
-            planes = self.decode_head.predict_by_feat(planes[None], [size])[0]
-            planes = planes[:, : network_size[0], : network_size[1]]
+            planes = self._enlarged(planes[None], network_size)[0]
         left, right, top, bottom = _padding(meta)
         height, width = planes.shape[1:]
         planes = planes[:, top : height - bottom, left : width - right]
         if meta.get('flip'):
             planes = planes.flip(-1 if meta['flip_direction'] == 'horizontal' else -2)
         return planes
+
+    def _enlarges_planes(self) -> bool:
+        """Whether the head only resizes what it makes, so that planes go one by one."""
+        return type(self.decode_head).predict is BaseDecodeHead.predict
+
+    def _enlarged(self, planes: Tensor, size: Sequence[int]) -> Tensor:
+        """Planes (B, c, h, w) of the head's logits at the size of its input."""
+        meta = dict(img_shape=torch.Size(self._fitting(size)))
+        planes = self.decode_head.predict_by_feat(planes, [meta])
+        return planes[..., : size[0], : size[1]]
+
+    def _add_logits(self, total: Tensor, inputs: Tensor) -> None:
+        """Add the logits of (B, 3, H, W) to (B, C, H, W), one class after the other."""
+        if not self._enlarges_planes():
+            total += self.encode_decode(inputs, [dict(img_shape=inputs.shape[2:])])
+            return
+        logits = self.decode_head(self.extract_feat(self._padded(inputs)))
+        for sums, plane in zip(total.split(1, 1), logits.split(1, 1), strict=True):
+            sums += self._enlarged(plane, inputs.shape[2:])
 
     def _fitting(self, size: Sequence[int]) -> list[int]:
         """Sides rounded up to multiples of the backbone's stride."""
@@ -209,10 +225,9 @@ class Sapiens2Segmentor(EncoderDecoder):
         for top, next_top in zip(tops, [*tops[1:], height], strict=True):
             for left in _window_starts(width, crop_w, stride_w):
                 window = inputs[:, :, top : top + crop_h, left : left + crop_w]
-                logits = self.encode_decode(window, [dict(img_shape=window.shape[2:])])
                 rows_here = slice(top - base, top - base + crop_h)
                 cols_here = slice(left, left + crop_w)
-                total[:, :, rows_here, cols_here] += logits
+                self._add_logits(total[:, :, rows_here, cols_here], window)
                 count[rows_here, cols_here] += 1
             if whole:
                 continue

@@ -193,11 +193,18 @@ def test_sides_that_do_not_fit_the_windows_are_padded_and_cut(mode):
 
 
 @torch.no_grad()
-def test_4k_slide_on_one_window_equals_whole_and_takes_any_picture():
+def test_4k_slide_on_one_window_equals_whole_and_takes_any_picture(monkeypatch):
     cfg = dict(mode='slide', crop_size=(128, 64), stride=(96, 48))
     slide, inputs = build_4k(test_cfg=cfg), torch.randn(1, 3, 300, 217)
     window = inputs[..., :128, :64]
+    made, enlarged = [], Sapiens2Segmentor._enlarged
+    monkeypatch.setattr(
+        Sapiens2Segmentor,
+        '_enlarged',
+        lambda *args: made.append(args[1].shape[1]) or enlarged(*args),
+    )
     (a,), (b,) = slide.predict(window), build_4k().predict(window)
+    assert made[:5] == [1] * 5  # of the window, one class after the other
     assert torch.equal(a.pred_sem_seg.data, b.pred_sem_seg.data)
     host = build_4k(type='mmseg.EncoderDecoder', test_cfg=cfg)
     expected = host.slide_inference(inputs, [dict(img_shape=(300, 217))])
