@@ -16,6 +16,7 @@ from toy_run import ARCH
 from sapiens2_mm.checkpoint import CheckpointError, read_checkpoint
 from sapiens2_mm.checkpoint.distributed import ShardedSaver, _Writer, load_sharded
 from sapiens2_mm.checkpoint.layouts.convert import convert_checkpoint
+from sapiens2_mm.engine.work_dir import latest_intact_checkpoint
 from sapiens2_mm.models import Sapiens2
 
 MEAN = torch.arange(3.0)
@@ -150,6 +151,10 @@ def test_a_folder_that_lost_a_file_is_named(folder, tmp_path):
     message = r'iter_2.pth lacks files of the processes.* state_dict/0.weight, .*folder'
     with pytest.raises(CheckpointError, match=message):
         read_checkpoint(copy)
+    copy.rename(tmp_path / 'iter_3.pth')
+    shutil.copytree(folder / 'iter_2.pth', tmp_path / 'iter_2.pth')
+    (tmp_path / 'last_checkpoint').write_text('iter_3.pth')
+    assert latest_intact_checkpoint(tmp_path) == str(tmp_path / 'iter_2.pth')
 
 
 class Calls:
