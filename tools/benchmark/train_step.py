@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from functools import wraps
+from pathlib import Path
 from typing import Any
 
 import sapiens2_mm.registry  # noqa: F401  prepares the import of the hosts
@@ -167,6 +168,8 @@ def measure(cfg: Config, warmup: int) -> dict[str, list[float]]:
     """Processor and wall seconds of the parts of all steps but the first ones."""
     split = Split(warmup)
     with tempfile.TemporaryDirectory() as cfg.work_dir:
+        # mmengine keeps loggers and visualizers by name, with the folder of the first
+        cfg.experiment_name = cfg.visualizer.name = Path(cfg.work_dir).name
         runner = Runner.from_cfg(cfg)
         runner.register_hook(split)
         runner.train()

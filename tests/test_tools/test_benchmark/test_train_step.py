@@ -67,3 +67,22 @@ def test_the_peer_has_backbone_and_data_of_ours(script):
         assert data.pipeline != peer_data.pipeline
         head = peer.model.get('head') or peer.model.decode_head
         assert head.type == kind
+
+
+def test_one_process_measures_one_config_after_the_other(script, monkeypatch):
+    cfg = script.Config(dict(visualizer=dict(name='visualizer')))
+    made = []
+
+    class Runner:
+        register_hook = train = lambda *args: None
+
+        @classmethod
+        def from_cfg(cls, cfg):
+            made.append((cfg.experiment_name, cfg.visualizer.name, cfg.work_dir))
+            return cls()
+
+    monkeypatch.setattr(script, 'Runner', Runner)
+    for _ in range(2):
+        script.measure(cfg, warmup=0)
+    for values in zip(*made, strict=True):
+        assert len(set(values)) == 2, 'mmengine would go on with those of the first'
