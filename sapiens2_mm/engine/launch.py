@@ -1,9 +1,6 @@
 """From command line options to a ready runner; what tools/ only parses."""
 
-import atexit
-import gc
 import logging
-import os
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
@@ -17,26 +14,9 @@ from mmengine.runner import EpochBasedTrainLoop, Runner
 
 from .hooks.load_checkpoint_hook import unwrapped, whole_model_file
 from .hooks.metainfo_check_hook import check_config_metainfo
+from .launchers import check_started, distribute_on_cpu
 from .parallelize import compile_blocks, recompute
 from .work_dir import latest_checkpoint
-
-# Launcher -> what the program that starts its processes sets, and that program.
-_STARTED_BY = dict(
-    pytorch=('RANK', 'torchrun'),
-    slurm=('SLURM_PROCID', 'srun'),
-    mpi=('OMPI_COMM_WORLD_LOCAL_RANK', 'mpirun'),
-)
-# What they call the variables of torchrun.
-_RANKS = dict(
-    slurm=dict(
-        RANK='SLURM_PROCID', WORLD_SIZE='SLURM_NTASKS', LOCAL_RANK='SLURM_LOCALID'
-    ),
-    mpi=dict(
-        RANK='OMPI_COMM_WORLD_RANK',
-        WORLD_SIZE='OMPI_COMM_WORLD_SIZE',
-        LOCAL_RANK='OMPI_COMM_WORLD_LOCAL_RANK',
-    ),
-)
 
 
 def load_config(
@@ -58,13 +38,7 @@ def load_config(
     """
     if launcher == 'none' and torch.distributed.is_torchelastic_launched():
         launcher = 'pytorch'
-    variable, program = _STARTED_BY.get(launcher, ('PATH', ''))
-    if variable not in os.environ:
-        raise ValueError(
-            f'--launcher {launcher} is for processes that {program} starts, and it '
-            f'did not start this one ({variable} is not set); start it by {program}, '
-            'or leave --launcher out'
-        )
+    check_started(launcher)
     if not Path(path).is_file():
         raise FileNotFoundError(f'config {path!r} does not exist; see configs/')
     cfg = Config.fromfile(path)
@@ -115,7 +89,7 @@ def build_runner(cfg: Config) -> Runner:
         use_bf16_autocast(cfg)
     _name_file_of_backbone(cfg)
     if cfg.get('launcher', 'none') != 'none' and not torch.cuda.is_available():
-        _distribute_on_cpu(cfg)
+        distribute_on_cpu(cfg)
     if 'strategy' in cfg:
         cfg.setdefault('runner_type', 'sapiens2_mm.StrategyRunner')
     compiling = cfg.pop('compile', None)
@@ -205,30 +179,6 @@ def _name_file_of_backbone(cfg: Config) -> None:
     backbone = model.get('backbone') or {}
     if backbone.get('type') == 'sapiens2_mm.Sapiens2' and not backbone.get('init_cfg'):
         backbone['init_cfg'] = dict(type='Pretrained', checkpoint=path)
-
-
-def _distribute_on_cpu(cfg: Config) -> None:
-    # Left to itself mmengine gives each process a GPU, and the model to that.
-    if not torch.distributed.is_initialized():
-        for name, theirs in _RANKS.get(cfg.launcher, {}).items():
-            os.environ[name] = os.environ[theirs]
-        torch.distributed.init_process_group('gloo')
-        atexit.register(_leave_group)  # gloo's threads may abort a process that ends
-    wrapper = dict(
-        type='MMDistributedDataParallel',
-        broadcast_buffers=False,
-        find_unused_parameters=cfg.get('find_unused_parameters', False),
-    )
-    cfg.model_wrapper_cfg = {
-        'device_ids': None,
-        **(cfg.get('model_wrapper_cfg') or wrapper),
-    }
-
-
-def _leave_group() -> None:
-    gc.collect()  # a model in a cycle of the runner would keep the group's threads
-    if torch.distributed.is_initialized():
-        torch.distributed.destroy_process_group()
 
 
 def use_bf16_autocast(cfg: Config) -> None:
