@@ -1,6 +1,7 @@
 """Downloads from a small server on this machine that answers like the hub."""
 
 import hashlib
+import io
 import json
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -17,6 +18,9 @@ constants = pytest.importorskip('huggingface_hub.constants')
 
 STATE = {'w': torch.arange(40000.0)}
 CONTENT = save(STATE)
+with io.BytesIO() as _file:
+    torch.save(STATE, _file)
+    PICKLED = _file.getvalue()
 OTHER = save({'w': STATE['w'] + 1})
 COMMIT = 'a' * 40
 GOOD_INDEX = json.dumps({'weight_map': {'w': 'm-1.safetensors'}}).encode()
@@ -27,6 +31,8 @@ INDEX = {
 }
 FILES = {
     'facebook/sapiens2-pose-1b': ['sapiens2_1b_pose.safetensors', 'README.md'],
+    'facebook/sapiens-pose-1b': ['sapiens_1b_goliath_AP_639.pth', 'README.md'],
+    'facebook/sapiens-pose-1b-torchscript': ['sapiens_1b_torchscript.pt2'],
     'me/one': ['model.safetensors', 'config.json'],
     'me/two': ['a.safetensors', 'b.safetensors'],
     'me/mirror': ['sub/m.safetensors.index.json', 'sub/m-1.safetensors'],
@@ -80,6 +86,8 @@ class Handler(BaseHTTPRequestHandler):
         if file not in FILES[repo]:
             return self.refuse(404, 'EntryNotFound', with_body)
         content = CONTENT
+        if file.endswith(('.pth', '.pt2')):
+            content = PICKLED
         if file.endswith('.json'):
             content = INDEX.get(file, GOOD_INDEX)
         cut = with_body and repo == 'me/cut'
@@ -140,6 +148,8 @@ def loads(address: str) -> bool:
         'hf://facebook/sapiens2-pose-1b',
         'hf://facebook/sapiens2-pose-1b/sapiens2_1b_pose.safetensors',
         'hf://facebook/sapiens2-pose-1b@v1',
+        'hf://facebook/sapiens-pose-1b',  # the one .pth
+        'hf://facebook/sapiens-pose-1b-torchscript',
         f'hf://me/one@{COMMIT}/model.safetensors',
         'hf://me/one',
         'hf://me/mirror',
