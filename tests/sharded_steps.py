@@ -1,6 +1,7 @@
 """Training steps of the tiny models of all tasks, on any number of processes.
 
-``python tests/sharded_steps.py FOLDER 2:pose:fsdp2 ...`` forks 2 of them, and so on.
+``python tests/sharded_steps.py FOLDER 2:pose:fsdp2 ...`` forks 2 of them, and so on;
+``2:pose:fsdp2:whole`` is a whole run.
 """
 
 import copy
@@ -15,7 +16,9 @@ import torch.distributed as dist
 from mmengine.config import Config
 from mmengine.logging import MessageHub
 from mmengine.registry import FUNCTIONS, STRATEGIES, init_default_scope
+from mmengine.runner import FlexibleRunner, Runner
 
+from sapiens2_mm.engine import launch
 from sapiens2_mm.engine.hooks.load_checkpoint_hook import unwrapped
 from sapiens2_mm.engine.hooks.teacher_update_hook import (
     all_reduce,
@@ -162,32 +165,80 @@ def run(
     return dict(state=state, optimizer=optimizer, norms=norms, losses=losses)
 
 
+def whole_run(cfg: Config, task: str, kind: str, world_size: int, folder: Path) -> dict:
+    """All that ``tools/train.py`` does: loaders, hooks, files, validation.
+
+    ``kind`` may end in ``-resumed``: from iteration 2 of the sharded run.
+    """
+    cfg = copy.deepcopy(cfg)
+    kind, _, resumed = kind.partition('-')
+    cfg.work_dir = str(folder / f'{task}-{kind}-{world_size}{resumed}')
+    cfg.experiment_name = Path(cfg.work_dir).name
+    cfg.launcher = 'pytorch' if dist.is_initialized() else 'none'
+    if kind in ('fsdp2', 'bf16'):
+        cfg.strategy = dict(KINDS[kind])
+    if resumed:
+        launch.resume(cfg, str(folder / f'{task}-fsdp2-2/iter_2.pth'))
+    for name in ('train_dataloader', 'val_dataloader'):
+        loader = cfg.get(name) or {}
+        loader.update(num_workers=0, persistent_workers=False, batch_size=1)
+    cfg.train_dataloader.batch_size = BATCH // world_size
+    cfg.train_cfg.max_iters = NUM_STEPS
+    cfg.default_hooks.checkpoint = dict(
+        type='sapiens2_mm.AtomicCheckpointHook', by_epoch=False, interval=1
+    )
+    cfg.param_scheduler = [dict(type='LinearLR', by_epoch=False, begin=0, end=9)]
+    if task == 'pretrain':
+        for hook in cfg.custom_hooks:
+            if 'interval' in hook:  # measurements and pictures
+                hook.interval = 1
+        cfg.custom_hooks[0].gather_koleo = True
+    else:
+        cfg.train_cfg.val_interval = NUM_STEPS
+        cfg.optim_wrapper.optimizer.lr = 0.0  # the same model is validated everywhere
+        cfg.val_dataloader.dataset.update(
+            data_root=cfg.train_dataloader.dataset.data_root, indices=None
+        )
+    FlexibleRunner._log_env = Runner._log_env = lambda *args: None  # asks compilers
+    runner = launch.build_runner(cfg)
+    launch.train(runner)
+    scalars = runner.message_hub.log_scalars
+    return {name: values.current() for name, values in scalars.items()}
+
+
 def process(rank: int, world_size: int, folder: Path, runs: list[tuple]) -> None:
     os.environ['LOCAL_RANK'] = str(rank)
     if world_size > 1:
-        store = dist.FileStore(str(folder / f'store{world_size}'), world_size)
+        path = folder / f'store{"-".join(map(str, (world_size, *runs[0][2:])))}'
+        store = dist.FileStore(str(path), world_size)
         dist.init_process_group('gloo', store=store, rank=rank, world_size=world_size)
     for cfg, steps, task, kind in runs:
-        out = run(cfg, steps, task, kind, folder)
+        if steps is None:
+            out = whole_run(cfg, task, kind, world_size, folder)
+        else:
+            out = run(cfg, steps, task, kind, folder)
         if rank == 0:
-            torch.save(out, folder / f'{task}-{kind}-{world_size}.pth')
+            name = f'{task}-{kind}-{world_size}'
+            torch.save(out, folder / f'{name}{"" if steps else "-whole"}.pth')
     if dist.is_initialized():
         dist.destroy_process_group()
 
 
 def main(folder: str, *names: str) -> None:
     torch.set_num_threads(1)
-    runs: dict[int, list[tuple]] = {}
+    runs: dict[tuple, list[tuple]] = {}
     data: dict[str, tuple] = {}
     for name in names:
-        world_size, task, kind = name.split(':')
+        world_size, task, kind, *whole = name.split(':')
         if task not in data:  # imports its host, too, once for all processes
             cfg = tiny_config(task)
             init_default_scope(cfg.default_scope)
             MODELS.build(cfg.model)
             data[task] = cfg, batches(cfg)
-        runs.setdefault(int(world_size), []).append((*data[task], task, kind))
-    for world_size, of_size in runs.items():
+        cfg, steps = data[task]
+        steps = None if whole else steps
+        runs.setdefault((int(world_size), *whole), []).append((cfg, steps, task, kind))
+    for (world_size, *_), of_size in runs.items():
         args = world_size, Path(folder), of_size
         torch.multiprocessing.start_processes(
             process, args, world_size, start_method='fork'

@@ -2,7 +2,7 @@
 
 import resource
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import mmengine
@@ -17,13 +17,13 @@ from torch.distributed.device_mesh import init_device_mesh
 
 from sapiens2_mm.checkpoint.distributed import ShardedSaver, load_sharded
 from sapiens2_mm.checkpoint.io.pieces import has_pieces
-from sapiens2_mm.checkpoint.loading import fill_parameters, is_sharded, own_part
+from sapiens2_mm.checkpoint.loading import fill_parameters, own_part
 from sapiens2_mm.checkpoint.mmengine_loader import drop_config
 from sapiens2_mm.models.backbones.init import pretrained_cfg
 from sapiens2_mm.registry import STRATEGIES
 
 from .hooks.load_checkpoint_hook import unwrapped
-from .parallelize import parameters_on_meta, shard, take_parameters
+from .parallelize import gathered, parameters_on_meta, shard, take_parameters
 
 
 @STRATEGIES.register_module()
@@ -226,22 +226,6 @@ class FSDP2Strategy(DDPStrategy):
             callback(checkpoint)
         self.saver = self.saver or ShardedSaver()
         self.saver.save(checkpoint, filename)
-
-
-def gathered(state: Any) -> Any:
-    """The same with whole tensors on the CPU; without them but in the main process.
-
-    A parameter is whole in all processes for a moment, one at a time.
-    """
-    if isinstance(state, Mapping):
-        return {key: gathered(value) for key, value in state.items()}
-    if isinstance(state, list | tuple):
-        return [gathered(value) for value in state]
-    if not isinstance(state, Tensor):
-        return state
-    if is_sharded(state):
-        state = state.full_tensor()
-    return state.detach().cpu() if is_main_process() else None
 
 
 def peak_memory() -> float:

@@ -164,6 +164,9 @@ def _set_up_loaders(cfg: Config) -> None:
         if loader.get('num_workers') == 0:  # torch refuses what is for workers
             loader.pop('persistent_workers', None)
             loader.pop('prefetch_factor', None)
+        sampler = loader.get('sampler') or {}
+        if 'strategy' in cfg and sampler.get('round_up') is False:
+            sampler['round_up'] = True  # all gather weights equally often, or wait
         if loader.get('drop_last') and name != 'train_dataloader':
             raise ValueError(f'{name}.drop_last spoils the metrics; remove it')
 

@@ -6,15 +6,19 @@ names as they are; the models know nothing of it.
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from types import MethodType
+from typing import Any
 
 import torch
+from mmengine.dist import is_main_process
 from torch import Tensor, nn
 from torch.distributed.device_mesh import DeviceMesh
 from torch.utils.checkpoint import checkpoint, create_selective_checkpoint_contexts
+
+from sapiens2_mm.checkpoint.loading import is_sharded
 
 _ATEN = torch.ops.aten
 # What costs most of the time: products of matrices, and attention on all devices.
@@ -178,6 +182,22 @@ def shard(
             else x.to(mesh.device_type)
         )
     )
+
+
+def gathered(state: Any) -> Any:
+    """The same with whole tensors on the CPU; without them but in the main process.
+
+    A parameter is whole in all processes for a moment, one at a time.
+    """
+    if isinstance(state, Mapping):
+        return {key: gathered(value) for key, value in state.items()}
+    if isinstance(state, list | tuple):
+        return [gathered(value) for value in state]
+    if not isinstance(state, Tensor):
+        return state
+    if is_sharded(state):
+        state = state.full_tensor()
+    return state.detach().cpu() if is_main_process() else None
 
 
 def blocks_of(model: nn.Module) -> list[nn.Module]:
