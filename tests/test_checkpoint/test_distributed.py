@@ -1,3 +1,4 @@
+import json
 import os
 import resource
 import shutil
@@ -6,7 +7,8 @@ import signal
 import pytest
 import torch
 from processes import run_processes
-from safetensors.torch import load_file
+from safetensors import safe_open
+from safetensors.torch import load_file, save_file
 from torch import nn
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import DTensor
@@ -175,6 +177,19 @@ def test_a_piece_with_an_endless_header_is_refused(folder, tmp_path):
     piece = next(iter(copy.glob('shard-00002-*')))
     piece.write_bytes((9 << 20).to_bytes(8, 'little') + b'{' + b' ' * (10 << 20))
     with pytest.raises(CheckpointError, match='has a header of 9437184 bytes; it is'):
+        read_checkpoint(copy)
+
+
+def test_pieces_of_the_same_rows_are_refused(folder, tmp_path):
+    copy = shutil.copytree(folder / 'iter_2.pth', tmp_path / 'iter_2.pth')
+    piece = next(iter(copy.glob('shard-00001-*')))
+    with safe_open(piece, 'pt') as file:
+        notes = file.metadata()
+    key = 'DCP_SHARDING_INFO'
+    places = json.loads(notes[key])
+    places['state_dict/0.weight']['saved_offsets'][0] = 1
+    save_file(load_file(piece), piece, {**notes, key: json.dumps(places)})
+    with pytest.raises(CheckpointError, match=r'state_dict/0.weight are not complete'):
         read_checkpoint(copy)
 
 

@@ -63,12 +63,8 @@ def read_state(
     found = _reader(folder).read_metadata().state_dict_metadata
     lost = []
     for name, (_, shape, dtype) in sharded.items():
-        count = budget.spend_on_tensor(shape, dtype.itemsize)
-        piece = found.get(name)
-        chunks = piece.chunks if piece else []
-        there = sum(math.prod(chunk.sizes) for chunk in chunks)
-        plain = are_plain(number for chunk in chunks for number in chunk.offsets)
-        if not piece or not plain or there != count or tuple(piece.size) != shape:
+        budget.spend_on_tensor(shape, dtype.itemsize)
+        if name not in found or not _are_whole(found[name], shape):
             lost.append(name)
     if lost:
         raise CheckpointError(
@@ -76,6 +72,20 @@ def read_state(
             'not complete; take the folder of another iteration'
         )
     return entries, sharded
+
+
+def _are_whole(piece: Any, shape: tuple[int, ...]) -> bool:
+    """Whether each row of a tensor is in one piece; rows are what FSDP shares out."""
+    chunks = [(*chunk.offsets, *chunk.sizes) for chunk in piece.chunks]
+    if not all(are_plain(chunk) for chunk in chunks):
+        return False
+    end, rest = 0, shape[1:]
+    for chunk in sorted(chunks):
+        rows = chunk[len(shape)] if len(chunk) == 2 * len(shape) > 0 else 0
+        if chunk != (end, *[0] * len(rest), rows, *rest):
+            return False
+        end += rows
+    return tuple(piece.size) == shape == (end, *rest)
 
 
 def fill(folder: Path, targets: Mapping[str, Tensor]) -> None:
