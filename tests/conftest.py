@@ -27,8 +27,8 @@ def repo_dir() -> Path:
 
 
 @pytest.fixture(autouse=True)
-def one_logger_per_test():
-    """A run's logger stays the current one, with its level and a file of that run."""
+def nothing_stays_of_a_run():
+    """A run's logger and default scope stay the current ones of the process."""
     yield
     if 'mmengine.logging' in sys.modules:
         loggers = sys.modules['mmengine.logging'].MMLogger._instance_dict
@@ -36,6 +36,8 @@ def one_logger_per_test():
             for handler in logger.handlers:
                 handler.close()
         loggers.clear()
+    if 'mmengine.registry' in sys.modules:
+        sys.modules['mmengine.registry'].DefaultScope._instance_dict.clear()
 
 
 @pytest.fixture

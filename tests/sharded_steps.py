@@ -207,6 +207,7 @@ def whole_run(cfg: Config, task: str, kind: str, world_size: int, folder: Path) 
 
 
 def process(rank: int, world_size: int, folder: Path, runs: list[tuple]) -> None:
+    torch.set_num_threads(1)  # the pool of the parent is not forked with it
     os.environ['LOCAL_RANK'] = str(rank)
     if world_size > 1:
         path = folder / f'store{"-".join(map(str, (world_size, *runs[0][2:])))}'

@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from mmengine.config import ConfigDict
+from mmengine.config import Config, ConfigDict
 from mmengine.evaluator import BaseMetric, Evaluator
 from mmengine.model import BaseModel
 from mmengine.registry import OPTIMIZERS, PARAM_SCHEDULERS
 from mmengine.structures import InstanceData
+from public_layouts import write_layout
 from torch import nn
 from toy_run import StopAfter, ToyData, toy_runner
 
@@ -204,7 +205,22 @@ def dense_sample() -> dict:
     return dict(sample, gt_foreground_mask=sample['gt_mask'], **scales)
 
 
-def test_every_shipped_metric(tmp_path, mini_coco, table5, monkeypatch):
+def coco_sample(repo_dir, folder, name):
+    """Options of a metric of public data, metainfo, and a person's prediction."""
+    folder.mkdir()
+    write_layout(name, folder)
+    cfg = Config.fromfile(repo_dir / f'configs/_base_/datasets/public/{name}.py')
+    source = dict(cfg.test_dataloader.dataset, data_root=str(folder), pipeline=[])
+    dataset = DATASETS.build(source)
+    sample = dict(dataset[0], gt_instances=dict(bbox_scores=np.ones(1)))
+    scores = np.ones(sample['keypoints'].shape[:2])
+    found = dict(keypoints=sample['keypoints'], keypoint_scores=scores)
+    options = {k: v for k, v in cfg.test_evaluator.items() if k != 'type'}
+    sample['pred_instances'] = found
+    return dict(options, prefix=f'public_{name}'), dataset.metainfo, sample
+
+
+def test_every_shipped_metric(repo_dir, tmp_path, mini_coco, table5, monkeypatch):
     mmpose = pytest.importorskip('mmpose.structures')
     path = mini_coco(dict())
     data = dict(ann_file=path.name, data_root=str(path.parent), metainfo=table5)
@@ -225,6 +241,10 @@ def test_every_shipped_metric(tmp_path, mini_coco, table5, monkeypatch):
     own = {  # options, metainfo, sample
         'KeypointOKSMetric': (dict(ann_file=str(path)), dataset.metainfo, pose),
         'Sapiens2IoUMetric': ({}, dict(classes=('a', 'b')), seg),
+        'Sapiens2CocoMetric': coco_sample(repo_dir, tmp_path / 'coco', 'coco'),
+        'Sapiens2CocoWholeBodyMetric': coco_sample(
+            repo_dir, tmp_path / 'wholebody', 'coco_wholebody'
+        ),
     }
 
     monkeypatch.setattr(EveryMetric, 'metrics', [])

@@ -148,6 +148,8 @@ def test_ctrl_c_leaves_complete_files_only(repo_dir, models, photos, tmp_path):
         cwd=tmp_path,
         stderr=subprocess.PIPE,
         text=True,
+        # a job in the background, this one too, inherits that Ctrl-C does nothing
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     folder = tmp_path / 'outputs' / 'seg'
     while len([*folder.glob('*.npz')]) < 3 and running.poll() is None:

@@ -23,6 +23,7 @@ from typing import NamedTuple
 import torch
 from mmengine.logging import MMLogger
 
+from sapiens2_mm.engine.parallelize import recompute
 from sapiens2_mm.models import Sapiens2
 
 ARCHS = {
@@ -49,7 +50,8 @@ def measure(
     torch.manual_seed(0)
     MMLogger.get_current_instance().setLevel('ERROR')
     options = dict(use_tokenizer=form == 'window', window_bytes=window_bytes)
-    model = Sapiens2(ARCHS[arch], img_size=size, with_cp=train, **options)
+    model = Sapiens2(ARCHS[arch], img_size=size, **options)
+    recompute(model, 'full' if train else 'none')
     model.init_weights()
     model.train(train)
     with torch.set_grad_enabled(train):

@@ -159,8 +159,12 @@ class Sapiens2Segmentor(EncoderDecoder):
         return planes
 
     def _enlarges_planes(self) -> bool:
-        """Whether the head only resizes what it makes, so that planes go one by one."""
-        return type(self.decode_head).predict is BaseDecodeHead.predict
+        """Whether the head's logits are only resized, so that planes go one by one."""
+        own = getattr(self.encode_decode, '__func__', None)
+        return (
+            own is Sapiens2Segmentor.encode_decode
+            and type(self.decode_head).predict is BaseDecodeHead.predict
+        )
 
     def _enlarged(self, planes: Tensor, size: Sequence[int]) -> Tensor:
         """Planes (B, c, h, w) of the head's logits at the size of its input."""
