@@ -30,7 +30,8 @@ def pose_config(repo_dir, mini_coco, table5, tmp_path):
     )  # fmt: skip
     cfg.train_cfg.update(max_iters=2, val_interval=2)
     cfg.work_dir = str(tmp_path / 'work')
-    cfg.experiment_name = tmp_path.name  # by second otherwise: files of another test
+    # a visualizer of the same name would write into the folder of another test
+    cfg.experiment_name = cfg.visualizer.name = tmp_path.name
     return cfg
 
 
